@@ -1,5 +1,6 @@
 """Tables that tests write and read."""
 
+import csv
 from pathlib import Path
 
 from graphormer_sepnorm.tables.formats import open_table
@@ -22,6 +23,12 @@ def table(path: Path, *lines: str) -> str:
     """The path of a table of these lines."""
     path.write_text("\n".join(lines) + "\n")
     return str(path)
+
+
+def records(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV by the names of their columns, as their texts."""
+    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        return list(csv.DictReader(file))
 
 
 def chains(count: int = 20, first: int = 1) -> list[str]:

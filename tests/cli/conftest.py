@@ -24,7 +24,7 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture
 def blank_pictures(monkeypatch):
-    """Figures are put together, but nothing is painted; ``test_trust.py`` and ``test_info.py`` paint them."""
+    """Figures are put together, but nothing is painted; ``test_info.py`` paints them."""
     from matplotlib.figure import Figure  # its import takes time, which other tests need not spend
 
     blank = io.BytesIO()

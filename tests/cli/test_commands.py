@@ -74,6 +74,7 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["tests"], "tests is a folder, not a table: name the file"),
         (["--resume"], "keeps no options of a training: name its table"),
         (["--dataset", "zinc", "--root", "/nowhere"], "--root"),
+        (["--norm", "sepnorm", "--set", "model.norm=sharenorm"], "--set model.norm=sharenorm differ: leave one out"),
     ],
 )
 def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeypatch, capsys, arguments, problem):
@@ -129,16 +130,3 @@ def test_an_interruption_of_the_imports_is_a_line(start, module):
         "-c", f"import os, signal, sys; sys.addaudithook({hook}); {START[start]}", *ARGUMENTS[start]
     )
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
-
-
-def test_two_norms_are_refused(command, tmp_path):
-    settings = ("--norm", "sepnorm", "--set", "model.norm=sharenorm")
-    code, _, messages = command("train", "--out", tmp_path / "run", *settings)
-    assert code == 2 and "--norm sepnorm and --set model.norm=sharenorm differ: leave one out" in messages
-
-
-def test_the_cache_is_listed(command, monkeypatch, tmp_path):
-    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path))
-    (tmp_path / f"store-{'a' * 16}").mkdir()
-    code, result, messages = command("info", "--cache")
-    assert code == 0 and result["entries"] == 1 and f"store-{'a' * 16}" in messages

@@ -1,8 +1,5 @@
 """The commands on unmeasured molecules: predict, suggest and explain."""
 
-import csv
-import io
-import json
 import random
 import subprocess
 import sys
@@ -14,25 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces import cli, commands
+from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.output import resumable_writer
 from graphormer_sepnorm.table_model.load import load_models
 from tests.several import save_panel, save_student
+from tests.tables import records, write
 from tests.tiny import save_tiny, save_two
-from tests.unit.explain.test_explanations import make_model
-
-DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     return save_tiny(tmp_path_factory.mktemp("model"))
-
-
-def read(path: Path, delimiter: str = ",") -> list[dict]:
-    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
-        return list(csv.DictReader(file, delimiter=delimiter))
 
 
 @pytest.mark.slow
@@ -56,13 +45,12 @@ def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, 
     rng = random.Random(0)
     smiles = list(sample_table().smiles[:1000])
     broken = sorted(rng.sample(range(1000), 10))
-    for row, text in zip(
-        broken, ["", "C[C", "x", "C(C)(C)(C)(C)C", "[Xx]", "C1CC", "é", "C C", "))", "1"], strict=True
-    ):
+    texts = ["", "C[C", "x", "C(C)(C)(C)(C)C", "[Xx]", "C1CC", "é", "C C", "))", "1"]
+    for row, text in zip(broken, texts, strict=True):
         smiles[row] = text
     pd.DataFrame({"id": [f"{i:05d}" for i in range(1000)], "smiles": smiles}).to_csv(tmp_path / "in.csv", index=False)
     code, result, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
-    rows = read(tmp_path / "out.csv")
+    rows = records(tmp_path / "out.csv")
     assert code == 0 and (result["rows"], result["unreadable"]) == (1000, 10) and "10 unreadable" in messages
     assert [row["id"] for row in rows] == [f"{i:05d}" for i in range(1000)]
     assert [row["smiles"] for row in rows] == smiles
@@ -87,33 +75,24 @@ def test_a_pipe_is_read_to_its_end(model, tmp_path):
     line = f"{predict} <(cat {tmp_path}/in.csv) -o {tmp_path}/out.csv"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [row["number"] for row in read(tmp_path / "out.csv")] == [str(number) for number in range(1500)]
+    assert [row["number"] for row in records(tmp_path / "out.csv")] == [str(number) for number in range(1500)]
     done = subprocess.run(["bash", "-c", f"{line} --resume"], capture_output=True, text=True)
     assert done.returncode == 2 and "cannot be resumed" in done.stderr
 
 
-def printed(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
-    """What the command writes to standard output and standard error."""
-    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    found = capsys.readouterr()
-    return end.value.code or 0, found.out, found.err
-
-
 @pytest.mark.slow
-def test_smiles_are_predicted_and_printed(command, model, tmp_path, capsys, monkeypatch):
+def test_smiles_are_predicted_and_printed(command, model, tmp_path):
     smiles = ["CCO", "c1ccccc1O ", "F/C=C/F"]
-    code, out, messages = printed(capsys, monkeypatch, "predict", model, *smiles)
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert code == 0 and "3 of 3 rows" in messages and list(rows[0]) == ["smiles", "logp", "error"]
-    assert [row["smiles"] for row in rows] == smiles
-    (tmp_path / "in.csv").write_text("\n".join(["smiles", *smiles]) + "\n")
-    command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
-    assert read(tmp_path / "out.csv") == rows
-    assert printed(capsys, monkeypatch, "predict", model, tmp_path / "in.csv", "-o", "-")[1].replace("\r", "") == out
+    table = str(write(tmp_path, "in.csv", "\n".join(["smiles", *smiles]) + "\n"))
+    command("predict", model, table, "-o", tmp_path / "out.csv")
+    rows = records(tmp_path / "out.csv")
+    assert list(rows[0]) == ["smiles", "logp", "error"] and [row["smiles"] for row in rows] == smiles
+    for arguments in (smiles, [table, "-o", "-"]):
+        printed = CliRunner().invoke(commands.app, ["predict", str(model), *arguments])
+        assert printed.exit_code == 0 and "3 of 3 rows" in printed.stderr
+        assert printed.stdout == (tmp_path / "out.csv").read_text()
     assert command("predict", model, model, *smiles, "-o", tmp_path / "two.csv")[0] == 0
-    assert [row["logp_std"] for row in read(tmp_path / "two.csv")] == ["0"] * 3
+    assert [row["logp_std"] for row in records(tmp_path / "two.csv")] == ["0"] * 3
 
 
 @pytest.mark.slow
@@ -132,7 +111,7 @@ def test_salts_are_stripped_if_that_is_asked_for(command, model, tmp_path, name)
     def run(smiles: str, *options) -> dict:
         (tmp_path / "in.csv").write_text(f"smiles\n{smiles}\n")
         assert command(name, model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)[0] == 0
-        (row,) = read(tmp_path / "out.csv")
+        (row,) = records(tmp_path / "out.csv")
         assert row.pop("smiles") == smiles
         return row
 
@@ -171,6 +150,12 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
         (["suggest", "in.csv", "--scheduler", "tcp://x", "-o", "-"], "with --scheduler, name the output: -o OUT.csv"),
         (["suggest", "in.csv", "--target", "log_p", "-o", "o.csv"], "predicts logp; did you mean 'logp'?"),
         (["suggest", "none.csv", "--by", "prediction", "-o", "o.csv"], "there are no files none.csv"),
+        (["explain", "C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
+        (["explain", "typo.csv"], "name what to write for a table: -o PICTURES"),
+        (["explain", "typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
+        (["explain", "C", "-o", "x.pdf"], "must end in .svg, .png or .csv"),
+        (["explain", "C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
+        (["explain", "C", "-o", "x.svg", "--target", "y"], "no target 'y'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(command, model, tmp_path, monkeypatch, arguments, message):
@@ -179,7 +164,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(command, model, tmp_path, 
         (tmp_path / name).write_text(text)
     (tmp_path / "folder.csv").mkdir()
     before = sorted(tmp_path.iterdir())
-    name, rest = ("suggest", arguments[1:]) if arguments[0] == "suggest" else ("predict", arguments)
+    name, *rest = arguments if arguments[0] in ("suggest", "explain") else ("predict", *arguments)
     code, _, messages = command(name, model, *rest)
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert sorted(path for path in tmp_path.rglob("*") if path.name != "new") == before
@@ -216,53 +201,20 @@ def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model", "next.csv"]
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("model")
-    make_model().save_pretrained(folder)
-    return str(folder)
-
-
-def explain(*arguments) -> list[dict]:
-    """Runs the command in this process; returns its JSON."""
-    result = CliRunner().invoke(commands.app, ["explain", *map(str, arguments)], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout.splitlines()[-1])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "ending"), [("gradients", ".svg"), ("attention", ".png")])
-def test_one_molecule(saved, tmp_path, ending, method):
+def test_one_molecule_is_explained(command, model, tmp_path, ending, method):
     picture = tmp_path / f"ethanol{ending}"
-    (explanation,) = explain(saved, "CCO", "-o", picture, "--method", method)
-    assert explanation["smiles"] == "CCO" and len(explanation["contributions"]) == 3
+    code, (explanation,), _ = command("explain", model, "CCO", "-o", picture, "--method", method)
+    assert code == 0 and explanation["smiles"] == "CCO" and len(explanation["contributions"]) == 3
     assert picture.stat().st_size > 1000
 
 
 @pytest.mark.slow
-def test_a_table_into_a_folder_and_the_rows_left_out_named(saved, tmp_path):
-    table = tmp_path / "molecules.csv"
-    table.write_text('\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\nCCC\r\n"a, b",c1ccccc1\r\n')
-    result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "pictures")])
-    assert result.exit_code == 0
-    assert all(f"row {row} (counted from 1): " in result.stderr for row in (2, 3, 4))
-    assert len(json.loads(result.stdout)) == 2  # nothing else
+def test_a_table_into_a_folder_and_the_rows_left_out_named(command, model, tmp_path):
+    lines = '\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\nCCC\r\n"a, b",c1ccccc1\r\n'
+    table = write(tmp_path, "molecules.csv", lines)
+    code, result, messages = command("explain", model, table, "-o", tmp_path / "pictures")
+    assert code == 0 and len(result) == 2
+    assert all(f"row {row} (counted from 1): " in messages for row in (2, 3, 4))
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001-ethanol.svg", "00005-a_b.svg"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
-        (["typo.csv"], "name what to write for a table: -o PICTURES"),
-        (["typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
-        (["C", "-o", "x.pdf"], "must end in .svg, .png or .csv"),
-        (["C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
-        (["C", "-o", "x.svg", "--target", "y"], "choose one of a, b"),
-    ],
-)
-def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, problem):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=problem.replace("(", r"\(")):
-        explain(saved, *arguments)
-    assert list(tmp_path.iterdir()) == []

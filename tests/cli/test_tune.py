@@ -1,6 +1,5 @@
 """The search as users run it, with real processes."""
 
-import csv
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from tests.robustness import processes
+from tests.tables import records
 
 TINY = [f"--set=model.{field}" for field in ("layers=1", "width=16", "ffn_width=16", "heads=2")]
 MAIN = "from graphormer_sepnorm.interfaces.cli import main; main()"
@@ -30,8 +30,7 @@ def table(tmp_path) -> list:
 
 
 def lines(study: Path) -> list[dict]:
-    with open(study / "trials.csv", newline="") as file:
-        return list(csv.DictReader(file))
+    return records(study / "trials.csv")
 
 
 @pytest.mark.slow

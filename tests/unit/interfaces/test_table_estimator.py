@@ -1,7 +1,6 @@
 """How estimators fit a table model: what their parameters mean, and that it is the model of the command."""
 
 import inspect
-import json
 import re
 import shutil
 from pathlib import Path
@@ -12,42 +11,22 @@ import pytest
 import torch
 from rdkit import Chem
 from sklearn.metrics import roc_auc_score
-from typer.testing import CliRunner
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_model
 from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.train import EnsembleOptions
 from graphormer_sepnorm.interfaces.table_estimator import make_config
 from graphormer_sepnorm.options import declared
-from graphormer_sepnorm.table_model.members import forest
 from graphormer_sepnorm.tables.options import TableOptions
 from tests.unit.interfaces.test_sklearn import LENGTH, SMILES
 
 QUICK = {"quick": True}
 
 
-@pytest.fixture(autouse=True)
-def small_forests(monkeypatch):
-    monkeypatch.setattr(forest, "TREES", 5)
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def refused(*arguments: object) -> str:
-    with pytest.raises(InputError) as error:
-        CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
-    return str(error.value)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["regression", "classification"])
-def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, tiny_recipe):
+def test_shell_python_and_estimator_say_the_same(command, smiles, logp, tmp_path, kind, tiny_recipe):
     """Of all members; a label is a bound."""
     y = logp[:60, 0] if kind == "regression" else (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)
     table = pd.DataFrame({"smiles": smiles[:60], "y": y}).astype({"y": object})
@@ -55,9 +34,9 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
         table.loc[3, "y"] = "<5"
     table.to_csv(tmp_path / "in.csv", index=False)
     options = ("--seed", 3, "--recipe", tiny_recipe, "--ensemble", 2, "--standardize", "parent")
-    run("train", tmp_path / "in.csv", "--target-columns", "y", *options, "--out", tmp_path / "run")
+    assert command("train", tmp_path / "in.csv", "--target-columns", "y", *options, "--out", tmp_path / "run")[0] == 0
     pd.DataFrame({"smiles": smiles[60:80]}).to_csv(tmp_path / "asked.csv", index=False)
-    run("predict", tmp_path / "run", tmp_path / "asked.csv", "-o", tmp_path / "said.csv")
+    assert command("predict", tmp_path / "run", tmp_path / "asked.csv", "-o", tmp_path / "said.csv")[0] == 0
     shell = pd.read_csv(tmp_path / "said.csv")
     python = load_model(tmp_path / "run").predict(smiles[60:80])
     np.testing.assert_allclose(python[["y", "y_std"]], shell[["y", "y_std"]], rtol=1e-6)
@@ -146,17 +125,7 @@ def test_fitting_is_quiet_and_leaves_the_random_state_alone(capfd, tiny_recipe):
 
 
 @pytest.mark.slow
-def test_rows_without_labels_are_not_learnt_from():
-    y = LENGTH.copy()
-    y[::4] = np.nan
-    known = ~np.isnan(y)
-    whole, part = GraphormerRegressor(**QUICK).fit(SMILES, y), GraphormerRegressor(**QUICK)
-    part.fit([text for text, is_known in zip(SMILES, known, strict=True) if is_known], y[known])
-    np.testing.assert_array_equal(whole.predict(SMILES), part.predict(SMILES))
-
-
-@pytest.mark.slow
-def test_repeats_are_averaged_as_by_the_command(tmp_path):
+def test_repeats_are_averaged_as_by_the_command(command, tmp_path):
     """Repeats in other spellings and a missing label; predictions out of fold stay in the order of the rows."""
     smiles = [*SMILES, *(Chem.MolToSmiles(Chem.MolFromSmiles(text), rootedAtAtom=1) for text in SMILES[::3])]
     y = np.array([*LENGTH, *(LENGTH[::3] + 4)])
@@ -166,11 +135,11 @@ def test_repeats_are_averaged_as_by_the_command(tmp_path):
     table["split"] = [{0: "val", 2: "test"}.get(len(text) % 5, "train") for text in [*SMILES, *SMILES[::3]]]
     table.to_csv(tmp_path / "in.csv", index=False)
     columns = ("--split", "column", "--split-column", "split", "--weight-column", "weight", "--target-columns", "y")
-    run("train", tmp_path / "in.csv", *columns, "--quick", "--out", tmp_path / "run")
-    command = load_model(tmp_path / "run")
+    assert command("train", tmp_path / "in.csv", *columns, "--quick", "--out", tmp_path / "run")[0] == 0
+    by_command = load_model(tmp_path / "run").predict(SMILES).y
     learnt = table[table.split != "test"]
     estimator = GraphormerRegressor(**QUICK, split="random").fit(learnt.smiles, learnt.y, learnt.weight)
-    np.testing.assert_allclose(estimator.predict(SMILES), command.predict(SMILES).y, rtol=1e-5)
+    np.testing.assert_allclose(estimator.predict(SMILES), by_command, rtol=1e-5)
     assert not np.allclose(estimator.predict(SMILES), GraphormerRegressor(**QUICK).fit(SMILES, LENGTH).predict(SMILES))
 
     found, keys = estimator.out_of_fold_, [Chem.CanonSmiles(text) for text in learnt.smiles]
@@ -191,7 +160,7 @@ def saved(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_no_training_replaces_a_model_saved_from_python(saved, tmp_path):
+def test_no_training_replaces_a_model_saved_from_python(saved, command, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(saved, folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -199,38 +168,37 @@ def test_no_training_replaces_a_model_saved_from_python(saved, tmp_path):
     pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "same.csv", index=False)
     for table in ("other", "same"):
         for options in ((), ("--resume",), ("--quick", "--resume"), ("--folds", 3)):
-            message = refused("train", tmp_path / f"{table}.csv", *options, "--split", "random", "--out", folder)
-            assert message.startswith(f"{folder} holds a ") and "choose another --out" in message
+            given = [tmp_path / f"{table}.csv", *options, "--split", "random", "--out", folder]
+            code, _, message = command("train", *given)
+            assert code == 2 and f"error: {folder} holds a " in message and "choose another --out" in message
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 @pytest.mark.slow
-def test_a_model_saved_from_python_is_scored_on_another_table(saved, tmp_path):
-    asked = ["CCCCCCCCCCCCO", "CCCCCCCCCCCC(=O)O", "CCCCCCCCCCCCN", SMILES[3]]
-    pd.DataFrame({"smiles": asked, "length": [13.0, 17.0, 13.0, 9.0]}).to_csv(tmp_path / "new.csv", index=False)
-    result = json.loads(run("evaluate", saved, "--csv", tmp_path / "new.csv").splitlines()[-1])
+def test_a_model_saved_from_python_is_scored_on_another_table(saved, command, tmp_path):
+    asked, length = ["CCCCCCCCCCCCO", "CCCCCCCCCCCC(=O)O", "CCCCCCCCCCCCN", SMILES[3]], np.array([13.0, 17, 13, 9])
+    pd.DataFrame({"smiles": asked, "length": length}).to_csv(tmp_path / "new.csv", index=False)
+    _, result, _ = command("evaluate", saved, "--csv", tmp_path / "new.csv")
     predicted = load_model(saved).predict(asked).length
-    assert result["value"] == pytest.approx(np.abs(predicted - [13, 17, 13, 9]).mean(), rel=1e-5)
+    assert result["value"] == pytest.approx(np.abs(predicted - length).mean(), rel=1e-5)
     assert (result["n"], result["training_molecules"]) == (4, 1)
-    learnt = np.delete(LENGTH, 4).mean()
-    assert result["targets"]["length"]["scores"]["mean"]["mae"] == pytest.approx(
-        np.abs(learnt - np.array([13, 17, 13, 9])).mean(), rel=1e-5
-    )
-    facts = json.loads(run("info", saved).splitlines()[-1])
+    of_the_mean = np.abs(np.delete(LENGTH, 4).mean() - length).mean()
+    assert result["targets"]["length"]["scores"]["mean"]["mae"] == pytest.approx(of_the_mean, rel=1e-5)
+    _, facts, _ = command("info", saved)
     assert (facts["training_data"], facts["molecules"], facts["training"]) == ("given in Python", 40, None)
-    without = f"{saved} was saved from Python and has no test molecules"
-    assert refused("evaluate", saved) == f"{without}: give a table with --csv"
-    assert refused("compare", saved, tmp_path) == f"{without}: compare runs of train FILE"
+    for refused in (("evaluate", saved), ("compare", saved, tmp_path)):
+        code, _, message = command(*refused)
+        assert code == 2 and f"{saved} was saved from Python and has no test molecules: " in message
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("active", "inactive"), (1, 0), (True, False)])
-def test_a_classifier_saved_from_python_is_scored_on_another_table(words, tmp_path):
+def test_a_classifier_saved_from_python_is_scored_on_another_table(words, command, tmp_path):
     y = pd.Series(np.where(LENGTH.mean() < LENGTH, *words), name="long")
     classifier = GraphormerClassifier(**QUICK).fit(SMILES, y)
     classifier.save(tmp_path / "model")
     pd.DataFrame({"smiles": SMILES, "long": y}).to_csv(tmp_path / "new.csv", index=False)
-    result = json.loads(run("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv").splitlines()[-1])
+    _, result, _ = command("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv")
     place = classifier.classes_.tolist().index(words[0])
     expected = roc_auc_score(y == words[0], classifier.predict_proba(SMILES)[:, place])
     assert result["value"] == pytest.approx(expected) and result["training_molecules"] == 40

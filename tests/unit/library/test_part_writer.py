@@ -117,12 +117,12 @@ def test_an_incomplete_part_has_no_report(predictor, assignment, tmp_path, conte
     assert read_report(part) is None
 
 
-TABLE = pd.DataFrame({"id": [1, 2, 3], "smiles": ["CCO", None, "C"], "weight": [0.5, None, 2.0]})
+TABLE = {"id": [1, 2, 3], "smiles": ["CCO", None, "C"], "weight": [0.5, None, 2.0]}
 
 
 @pytest.fixture
 def parquet(tmp_path):
-    TABLE.to_parquet(tmp_path / "in.parquet")
+    pd.DataFrame(TABLE).to_parquet(tmp_path / "in.parquet")
     return str(tmp_path / "in.parquet")
 
 
@@ -136,7 +136,7 @@ def rows(path, **options):
 def test_parquet_keeps_its_types_and_a_missing_smiles_is_an_empty_one(parquet, monkeypatch):
     monkeypatch.setattr(part_writer, "CHUNK", 2)
     table, smiles, errors = rows(parquet)
-    assert table.to_pydict() == {"id": [1, 2, 3], "smiles": ["CCO", None, "C"], "weight": [0.5, None, 2.0]}
+    assert table.to_pydict() == TABLE
     assert table.schema.field("id").type == pa.int64()
     assert smiles == ["CCO", "", "C"] and errors == ["", "", ""]
     assert rows(parquet, columns=("weight", "id"))[0].column_names == ["weight", "id"]

@@ -1,7 +1,8 @@
-"""Jobs on libraries, with parts written in turn; ``tests/robustness/test_library.py`` tests the engine."""
+"""Jobs on libraries, with parts written in turn, and workers; ``tests/robustness/test_library.py`` has real ones."""
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,11 +10,13 @@ import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library import run
+from graphormer_sepnorm.library import engine, run
+from graphormer_sepnorm.library.engine import Models, connected
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
 from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.system.device import Compute
 from tests.tiny import Trusting, tiny_model
@@ -75,13 +78,9 @@ def test_the_best_rows_of_all_in_one_file(written, source, tmp_path):
     result = predicted(source, tmp_path, BEST)
     top = pq.ParquetFile(result["top"]).read().to_pylist()
     predicted(source, tmp_path, out="all")
-    rows = {
-        (name, place): row
-        for name in ("a.parquet", "b.csv")
-        for place, row in enumerate(
-            pq.read_table(tmp_path / "all" / "parts" / name.replace("csv", "csv.parquet")).to_pylist()
-        )
-    }
+    parts = {"a.parquet": "a.parquet", "b.csv": "b.csv.parquet"}
+    tables = {name: pq.read_table(tmp_path / "all" / "parts" / part).to_pylist() for name, part in parts.items()}
+    rows = {(name, place): row for name, table in tables.items() for place, row in enumerate(table)}
     best = sorted((key for key in rows if rows[key]["logp"] is not None), key=lambda key: -rows[key]["logp"])[:2]
     assert [(row["partition"], row["row"]) for row in top] == best
     assert [row["logp"] for row in top] == [rows[key]["logp"] for key in best]
@@ -201,3 +200,36 @@ def test_rows_are_compared_by_an_existing_target():
     ):
         with pytest.raises(InputError, match=message):
             choose_rows(two, by, None, threshold, lowest)
+
+
+def models() -> Models:
+    return Models(Predictor([tiny_model()]), PartOptions(Selection("logp"), precision="bfloat16"), "cpu", "name")
+
+
+def worker(threads: int) -> SimpleNamespace:
+    return SimpleNamespace(address="tcp://there:1", state=SimpleNamespace(nthreads=threads))
+
+
+def test_a_worker_uses_the_requested_device_and_precision():
+    plugin = models()
+    plugin.setup(worker(1))
+    assert (plugin.compute.device, plugin.compute.precision) == (torch.device("cpu"), "bfloat16")
+    assert plugin.predictor.targets == ("logp",)
+
+
+def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
+    with pytest.raises(InputError, match=r"tcp://there:1 has 8 threads: start workers with --nthreads 1"):
+        models().setup(worker(8))
+    plugin = models()
+    monkeypatch.setattr(engine, "__version__", "0.0")
+    with pytest.raises(InputError, match=f"tcp://there:1 has version 0.0: install {plugin.version} there"):
+        plugin.setup(worker(1))
+
+
+def test_an_address_without_a_scheduler_is_reported(monkeypatch):
+    monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
+    with (
+        pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
+        connected("tcp://127.0.0.1:9", 1),
+    ):
+        pass

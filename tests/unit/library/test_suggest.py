@@ -1,6 +1,5 @@
 """Which molecules of a library are suggested, by two tiny models."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
+from tests.tables import records
 from tests.tiny import Trusting, tiny_model
 from tests.unit.library.test_run import written
 
@@ -52,11 +52,6 @@ def test_the_library_is_not_overwritten(predictor, library, tmp_path):
     assert Path(library).read_bytes() == before
 
 
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("minimize", [False, True])
 def test_the_most_promising_molecules_that_were_not_measured(written, predictor, library, tmp_path, minimize):
@@ -67,7 +62,7 @@ def test_the_most_promising_molecules_that_were_not_measured(written, predictor,
     found = predictor.predict(sample_table().smiles[:50].tolist())
     bound = found.values[:, 0] + (-0.5 if minimize else 0.5) * found.spread[:, 0]
     best = np.argsort(bound if minimize else -bound, kind="stable")[:5]
-    rows = read(out)
+    rows = records(out)
     assert [row["name"] for row in rows] == [f"m{place}" for place in best]
     assert [row["rank"] for row in rows] == list("12345") and rows[0]["nearest_id"] in ("e", "b")
     assert float(rows[0]["confidence_bound"]) == pytest.approx(float(bound[best[0]]), rel=1e-5)
@@ -121,7 +116,7 @@ def test_molecules_that_the_model_cannot_judge_come_last(written, predictor, tmp
     for count, last in ((1, 0), (2, 0), (3, 1), (4, 2)):
         request = SuggestRequest(count)
         result = suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request)
-        rows = read(tmp_path / "next.csv")
+        rows = records(tmp_path / "next.csv")
         assert (result["put_last"], result["suggested_last"]) == (2, last) and len(rows) == count
         strange = ["No training molecule contains" in row["warning"] for row in rows]
         assert strange == [False] * min(count, 2) + [True] * last
@@ -133,7 +128,7 @@ def test_suggestions_unlike_all_training_molecules_are_counted(written, predicto
     model = Trusting(predictor.models, trust=Trust(fit_domain(["CCO", "CCCO", "CCCCO"]), rows=rows))
     (tmp_path / "library.csv").write_text("smiles\nCCCCCO\nc1ccncc1\n")
     result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2))
-    warnings = [row["warning"] for row in read(tmp_path / "next.csv")]
+    warnings = [row["warning"] for row in records(tmp_path / "next.csv")]
     warned = [text for text in warnings if "No training molecule is similar" in text]
     assert result["unlike"] == len(warned) == 1
     assert f"is {result['usual_similarity']:.3f} or more" in warned[0]
@@ -160,7 +155,7 @@ def test_measured_molecules_do_not_crowd_out_others(written, predictor, tmp_path
     request = SuggestRequest(1, "prediction", minimize=bool(values.argmax() == 2))
     (tmp_path / "library.csv").write_text("smiles\nCCO\nc1ccccc1\nCCN\n")
     suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request)
-    assert [row["smiles"] for row in read(tmp_path / "next.csv")] == ["CCN"]
+    assert [row["smiles"] for row in records(tmp_path / "next.csv")] == ["CCN"]
 
 
 def test_each_file_of_a_library_has_its_own_column_of_molecules(written, predictor, tmp_path):
@@ -176,7 +171,7 @@ def test_each_file_of_a_library_has_its_own_column_of_molecules(written, predict
             writer.write(mol)
     suggest(predictor, str(folder), tmp_path / "next.csv", SuggestRequest(4, distance=0))
     expected = predictor.predict(["CCN", "CCCN", "CCCCN", "CCCCCN"]).values[:, 0].tolist()
-    found = [float(row[predictor.targets[0]]) for row in read(tmp_path / "next.csv")]
+    found = [float(row[predictor.targets[0]]) for row in records(tmp_path / "next.csv")]
     assert sorted(found) == pytest.approx(sorted(expected), rel=1e-5)
 
 

@@ -154,11 +154,8 @@ def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting)
 
 
 def test_what_the_model_cannot_give_is_refused():
-    for kind, answers in (
-        ("regression", Answers(0.9)),
-        ("classification", Answers(0.9)),
-        ("regression", Answers(domain=True)),
-    ):
+    asked = ("regression", Answers(0.9)), ("classification", Answers(0.9)), ("regression", Answers(domain=True))
+    for kind, answers in asked:
         with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
             PredictionColumns(Predictor([tiny_model(kind=kind)]), answers)
 

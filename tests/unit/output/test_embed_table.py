@@ -1,5 +1,3 @@
-import csv
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.output import embed_table as module
 from graphormer_sepnorm.output.embed_table import FORMATS, embed_table, find_embedder
 from graphormer_sepnorm.predict.predictors import Embedder
+from tests.tables import records
 from tests.tiny import tiny_model
 
 
@@ -26,7 +25,7 @@ def test_every_format_holds_the_same_numbers(table, tmp_path):
     arrays = np.load(tmp_path / "out.npz")
     assert arrays["smiles"].tolist() == ["CCO", "C(", "CC"] and arrays["row"].tolist() == [0, 1, 2]
     assert np.isnan(arrays["embeddings"][1]).all() and np.isfinite(arrays["embeddings"][[0, 2]]).all()
-    lines = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    lines = records(tmp_path / "out.csv")
     assert [line["name"] for line in lines] == ["ethanol", "broken", "ethane"] and lines[1]["e0"] == ""
     assert float(lines[2]["e15"]) == pytest.approx(float(arrays["embeddings"][2, 15]), rel=1e-5)
     parquet = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "out.parquet").to_pydict()

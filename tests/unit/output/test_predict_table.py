@@ -1,4 +1,3 @@
-import csv
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from tests.page import tiny_service
+from tests.tables import records
 from tests.tiny import Trusting, tiny_model
 
 
@@ -41,41 +41,33 @@ def said(capsys):
     return lines
 
 
-def first_row(path):
-    return next(csv.DictReader(path.read_text().splitlines()))
-
-
-def test_a_value_beyond_the_strongest_bound_has_a_range_of_percentiles(tmp_path, capsys):
+def test_a_value_beyond_the_strongest_bound_has_a_range_of_percentiles(tmp_path, said):
     """A fifth of the labels is above -100: a prediction above it is above the others, and possibly above all."""
     service, bounds = tiny_service(tmp_path), np.tile([-np.inf, np.inf], (200, 1, 1))
     bounds[160:, 0, 0] = -100
     rows = TrainingRows.of(np.array([[-200.0]] * 160 + [[np.nan]] * 40), bounds)
     predictor = Trusting(service.predictor.models, trust=replace(service.predictor.trust, rows=rows))
     predict_table(predictor, ["CCO"], tmp_path / "out.csv", answers=Answers(domain=True))
-    found = first_row(tmp_path / "out.csv")
+    (found,) = records(tmp_path / "out.csv")
     columns = ("logp_percentile", "logp_percentile_low", "logp_percentile_high")
     assert [float(found[name]) for name in columns] == [90, 80, 100]
-    capsys.readouterr()
-    predict_table(predictor, ["CCO"], Path("-"), answers=Answers(domain=True), meanings={})
-    assert "percentile 80 to 100" in capsys.readouterr().out
+    assert "percentile 80 to 100" in said(predictor, ["CCO"], answers=Answers(domain=True))[1]
 
 
-def test_lines_for_people(tmp_path, capsys):
+def test_lines_for_people(tmp_path, said):
     service = tiny_service(tmp_path)
     rows = TrainingRows.of(np.full((200, 1), 1.5))
     predictor = Trusting(service.predictor.models, trust=replace(service.predictor.trust, rows=rows))
-    predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", answers=Answers(0.9, True))
-    row = first_row(tmp_path / "out.csv")
-    capsys.readouterr()
-    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), answers=Answers(0.9, True), meanings={})
-    lines = capsys.readouterr().out.splitlines()
+    result = predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", answers=Answers(0.9, True))
+    row, _ = records(tmp_path / "out.csv")
+    lines = said(predictor, ["CCO", "C[C"], answers=Answers(0.9, True))
     value, low, high = (shown(float(row[name]), 1) for name in ("logp", "logp_low", "logp_high"))
     assert result["rows"] == 2 and result["unreadable"] == 1
     assert lines[0] == "CCO" and lines[1].startswith(f"  logp        {value}  ({low} to {high})  percentile ")
     assert lines[1].endswith(", nearest 1.5") and lines[2] == f"  nearest     {row['nearest']}"
     assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES: a square bracket is not closed."]
-    predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": {"description": "log10 of P"}})
-    assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
+    described = said(predictor, ["CCO"], meanings={"logp": {"description": "log10 of P"}})
+    assert described == ["CCO", f"  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P"]
 
 
 def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, said):

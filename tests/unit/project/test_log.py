@@ -1,6 +1,5 @@
 """The log of predictions."""
 
-import csv
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from graphormer_sepnorm.project.log import ancestor, earliest, log_into, read_lo
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
+from tests.tables import records
 
 
 @pytest.mark.slow
@@ -22,9 +22,7 @@ def test_a_log_has_what_the_output_has(trained: Trained, smiles, tmp_path):
     for _ in range(2):
         watch = log_into(log, model, "run")
         predict_table(model, str(tmp_path / "in.csv"), tmp_path / "out.csv", answers=Answers(0.9), watch=watch)
-    with open(tmp_path / "out.csv", newline="") as file:
-        output = list(csv.DictReader(file))
-    lines = read_log(log)
+    output, lines = records(tmp_path / "out.csv"), read_log(log)
     assert len(lines) == 8 and {line["model"] for line in lines} == {"run"}
     written = [(line["smiles"], line["predicted"], line["low"], line["high"]) for line in lines[:4]]
     assert written == [(row["smiles"], row["a"], row["a_low"], row["a_high"]) for row in output[:4]]

@@ -1,6 +1,5 @@
 """Profiles of two tiny models and of a table model: limits, units, refusals, and the same numbers everywhere."""
 
-import csv
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from graphormer_sepnorm.project.judge import PROBABILITY, Hypervolume
 from graphormer_sepnorm.project.profile import RAMPS, Profile
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.table_model.load import LoadedModel
+from tests.tables import records
 from tests.tiny import Trusting, tiny_model
 
 SMILES = ["CCO", "c1ccccc1O", "C[C", "CC(=O)Oc1ccccc1C(=O)O", "CCN", "O=[N+]([O-])c1ccccc1"]
@@ -191,11 +191,6 @@ def table(tmp_path) -> Path:
     return tmp_path / "in.csv"
 
 
-def rows_of(path: Path) -> list[dict]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [2, 100])
 def test_the_command_and_python_give_the_same_numbers(table, tmp_path, monkeypatch, at_once):
@@ -204,7 +199,7 @@ def test_the_command_and_python_give_the_same_numbers(table, tmp_path, monkeypat
     model, profile = model_of(), Profile.of(LINES)
     predict_table(model, str(table), tmp_path / "out.csv", profile=profile)
     frame = profile.score(LoadedModel(model, choose("cpu")), SMILES)
-    rows = rows_of(tmp_path / "out.csv")
+    rows = records(tmp_path / "out.csv")
     names = ["desirability", PROBABILITY, "pareto_rank", "weakest"]
     assert [name for name in rows[0] if name in names] == [name for name in frame if name in names] == names
     for name in names[:3]:
@@ -230,7 +225,7 @@ def test_the_criteria_are_on_targets_of_several_models(table, tmp_path):
     loaded = (LoadedModel(part, choose("cpu")) for part in (first, second))
     one, other = (each.score(part, SMILES)[PROBABILITY] for each, part in zip(own, loaded, strict=True))
     expected = (one * other).where([text not in (SMILES[3],) for text in SMILES], 0)  # of aspirin the weight is 180
-    found = [float(row[PROBABILITY] or "nan") for row in rows_of(tmp_path / "out.csv")]
+    found = [float(row[PROBABILITY] or "nan") for row in records(tmp_path / "out.csv")]
     assert found == pytest.approx(expected.tolist(), rel=1e-5, nan_ok=True)
 
 
@@ -245,11 +240,11 @@ def test_a_library_has_no_pareto_rank_and_is_searched_by_the_probability(table, 
     assert part[PROBABILITY].tolist() == pytest.approx(expected[PROBABILITY].tolist(), nan_ok=True)
     suggest(model, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), workers=1)
     best = expected.sort_values(PROBABILITY, ascending=False, kind="stable").smiles[:3].tolist()
-    assert [row["smiles"] for row in rows_of(tmp_path / "next.csv")] == best
+    assert [row["smiles"] for row in records(tmp_path / "next.csv")] == best
     both, lines = SideBySide((Part("a", model), Part("b", model_of()))), {"a_p": {"at_least": 0}, "b_p": {"at_most": 1}}
     profile = Profile.of(lines)
     suggest(both, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), workers=1)
-    found = [float(row[PROBABILITY]) for row in rows_of(tmp_path / "next.csv")]
+    found = [float(row[PROBABILITY]) for row in records(tmp_path / "next.csv")]
     whole = profile.score(LoadedModel(both, choose("cpu")), SMILES)[PROBABILITY].dropna()
     assert found == pytest.approx(sorted(whole, reverse=True)[:3], rel=1e-5)
     with pytest.raises(InputError, match="--profile ranks by all its criteria"):
@@ -262,7 +257,7 @@ def test_a_library_is_searched_by_the_hypervolume_of_two_criteria(table, tmp_pat
     model, profile = model_of(), Profile.of(lines)
     request = SuggestRequest(3, by="hypervolume", distance=0, profile=profile)
     suggest(model, str(table), tmp_path / "next.csv", request, workers=1)
-    found = [float(row["hypervolume_improvement"]) for row in rows_of(tmp_path / "next.csv")]
+    found = [float(row["hypervolume_improvement"]) for row in records(tmp_path / "next.csv")]
     volume = Hypervolume.of(profile.judge(model).goals)
     expected = volume.improvement(model.predict(SMILES))
     expected = sorted(expected[~np.isnan(expected)], reverse=True)

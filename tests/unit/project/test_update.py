@@ -1,6 +1,5 @@
 """New measurements: prospective predictions, and a model of all rows."""
 
-import csv
 import math
 import shutil
 import subprocess
@@ -25,6 +24,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow
 from tests.table_models import Trained
+from tests.tables import records
 
 OLD, ALL = 50, 70
 
@@ -52,8 +52,7 @@ def train(table: pd.DataFrame, folder: Path, trained: Trained, **options) -> Pat
 
 
 def prospective(run: Path) -> list[dict[str, str]]:
-    with open(run / "prospective.csv", newline="") as file:
-        return list(csv.DictReader(file))
+    return records(run / "prospective.csv")
 
 
 def contents(run: Path) -> dict[str, bytes]:

@@ -68,11 +68,6 @@ def finished(page, answer) -> dict:
     return wait(page, answer.json()["id"])
 
 
-def over(page, answer) -> dict:
-    """As ``finished``, of an answer that leads to the page of the table."""
-    return wait(page, answer.headers["location"].rpartition("/")[2])
-
-
 def wait(page, number: str) -> dict:
     for _ in range(3000):
         progress = page.get(f"/api/tables/{number}").json()
@@ -280,7 +275,8 @@ def test_the_column_of_molecules_is_chosen_on_the_page(page):
     shown = page.get(address).text
     assert '<option value="mol">mol</option>' in shown and "--" not in shown
     assert page.post(f"{address}/cancel").headers["location"] == address
-    again = over(page, page.post(f"{address}/again", data={"smiles_column": "mol"}))
+    answer = page.post(f"{address}/again", data={"smiles_column": "mol"})
+    again = wait(page, answer.headers["location"].rpartition("/")[2])
     shown = page.get(f"/tables/{again['id']}").text
     assert "2 of 2 molecules computed" in shown and "1 of them without a prediction" in shown
     assert (again["done"], again["unreadable"], again["smiles_column"]) == (2, 1, "mol")
@@ -346,10 +342,8 @@ class OfClasses(PretendedService):
         return replace(super().read(*arguments), added=[schemas.ColumnFacts(name="class", place=["class_name"])])
 
     def predict_one(self, text: str) -> schemas.MoleculePrediction:
-        found = {
-            "y_bad": schemas.TargetPrediction(value=0.25, nearest=1),
-            "y_good": schemas.TargetPrediction(value=0.75, nearest=0),
-        }
+        bad, good = (schemas.TargetPrediction(value=value, nearest=label) for value, label in ((0.25, 1), (0.75, 0)))
+        found = {"y_bad": bad, "y_good": good}
         return schemas.MoleculePrediction(predictions=found, class_name="good", class_set="bad; good", similarity=0.5)
 
 
@@ -389,12 +383,10 @@ def test_the_atoms_of_the_most_probable_class_are_shown_first(tmp_path):
     with page_of(models, tmp_path) as page:
         number = predict(page, "C")["id"]
         shown = page.get(f"/tables/{number}/rows/0/atoms").text
-        answers = [
-            page.get(f"/api/tables/{number}/rows/0/atoms", params=asked).json()["caption"]
-            for asked in ({}, {"target": "y_bad"})
-        ]
+        address = f"/api/tables/{number}/rows/0/atoms"
+        given = page.get(address), page.get(f"{address}?target=y_bad")
         assert page.get(f"/api/tables/{number}/rows/7/atoms").status_code == 404
-    assert answers == ["y_good", "y_bad"]
+    assert [answer.json()["caption"] for answer in given] == ["y_good", "y_bad"]
     assert ">Class</label>" in shown and '<option value="y_good" selected>good</option>' in shown
     assert "predicts the probabilities of the classes bad, good<" in shown
     assert "Red atoms make the class good more probable, blue atoms less probable." in shown
@@ -447,9 +439,8 @@ def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
         def read(self, *asked) -> schemas.TableRows:
             found = super().read(*asked)
             rows = [replace(row, conditions=("25.0",)) for row in found.rows]
-            return replace(
-                found, rows=rows, added=[schemas.ColumnFacts(name="T", place=["conditions", "T"]), *found.added]
-            )
+            added = [schemas.ColumnFacts(name="T", place=["conditions", "T"]), *found.added]
+            return replace(found, rows=rows, added=added)
 
         def predict(self, rows, options):
             return [each.model_copy(update={"conditions": {"T": 25.0}}) for each in super().predict(rows, options)]

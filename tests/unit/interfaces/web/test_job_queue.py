@@ -249,19 +249,15 @@ def worker():
 
 
 @pytest.mark.slow
-def test_a_question_that_takes_too_long_ends_its_process_and_not_the_next_question(worker):
-    with pytest.raises(NoAnswer, match=r"more than 0\.2 seconds"):
-        worker.ask(0.2, "predict", rows("SLEEP"), Options())
-    (answer,) = worker.ask(60, "predict", rows("CCO"), Options())
-    assert answer.predictions["length"].value == 3
-
-
-@pytest.mark.slow
 def test_a_process_that_is_killed_between_two_questions_is_started_again(worker):
     number = worker.ask(60, "process")
     os.kill(number, signal.SIGKILL)
     until(lambda: not worker.pool.active)
     assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
+
+
+def unusable() -> object:
+    raise InputError("no such model")
 
 
 @pytest.mark.slow
@@ -271,6 +267,8 @@ def test_mistakes_of_the_asker_and_of_the_program_come_back_by_name(worker):
     with pytest.raises(NoAnswer, match="KeyError"):
         worker.ask(60, "predict", rows("BUG"), Options())
     assert worker.ask(60, "facts").model == "pretended"
+    with pytest.raises(InputError, match="no such model"):
+        Worker(unusable)
 
 
 @pytest.mark.slow
@@ -319,13 +317,3 @@ def test_a_model_that_has_changed_when_its_process_starts_again_answers_nothing(
             worker.ask(60, "structure", "CC")
     finally:
         worker.end()
-
-
-def unusable() -> object:
-    raise InputError("no such model")
-
-
-@pytest.mark.slow
-def test_what_cannot_be_made_is_said():
-    with pytest.raises(InputError, match="no such model"):
-        Worker(unusable)

@@ -21,10 +21,8 @@ from graphormer_sepnorm.interfaces.web.service import load_service
 from tests.page import ADDED, PretendedService
 from tests.several import save_panel
 
-ROWS = [
-    schemas.TableRow([text, name], text, "")
-    for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)
-]
+NAMED = {"a": "CCC", "b": "X", "c": "CXe", "d": "C", "e": "OOOO"}
+ROWS = [schemas.TableRow([text, name], text, "") for name, text in NAMED.items()]
 JOB = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS, added=ADDED)
 JOB.answers = PretendedService().predict(ROWS, schemas.Options())
 
@@ -127,9 +125,8 @@ def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
 
 
 def test_without_groups_the_bars_stand_among_the_training_values():
-    answer = schemas.MoleculePrediction(
-        predictions={"Sol": schemas.TargetPrediction(value=-2, low=-3, high=-1, percentile=40)}
-    )
+    one = schemas.TargetPrediction(value=-2, low=-3, high=-1, percentile=40)
+    answer = schemas.MoleculePrediction(predictions={"Sol": one})
     ungrouped = FACTS.model_copy(update={"endpoints": {}})
     assert grouped_bars(ungrouped, answer) == {"": [Bar("Sol", 40.0, among="training values")]}
     assert grouped_bars(FACTS, schemas.MoleculePrediction(error="it cannot be read")) == {}

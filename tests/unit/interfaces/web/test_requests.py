@@ -25,21 +25,14 @@ async def echo(request: Request) -> PlainTextResponse:
 
 
 def client(token: str | None = None, names: tuple[str, ...] | None = None) -> TestClient:
-    app = Starlette(
-        routes=[Route("/{path:path}", echo, methods=["GET", "POST"])], middleware=middleware(1000, token, names)
-    )
+    routes = [Route("/{path:path}", echo, methods=["GET", "POST"])]
+    app = Starlette(routes=routes, middleware=middleware(1000, token, names))
     return TestClient(app, base_url="http://localhost:8000", follow_redirects=False)
 
 
-@pytest.mark.parametrize(
-    ("hosts", "local"),
-    [
-        (["127.0.0.1", "127.8.8.8", "::1", "localhost"], True),
-        (["0.0.0.0", "::", "192.168.0.1", "example.org", "localhost.example.org", ""], False),
-    ],
-)
-def test_addresses_of_this_machine(hosts, local):
-    assert {is_local(host) for host in hosts} == {local}
+def test_addresses_of_this_machine():
+    assert all(map(is_local, ["127.0.0.1", "127.8.8.8", "::1", "localhost"]))
+    assert not any(map(is_local, ["0.0.0.0", "::", "192.168.0.1", "example.org", "localhost.example.org", ""]))
 
 
 def test_headers_that_keep_a_page_to_itself():

@@ -22,6 +22,7 @@ from graphormer_sepnorm.table_model.explain import stack_of
 from graphormer_sepnorm.table_model.features import Conditions
 from tests.page import PretendedService, tiny_service
 from tests.several import save_panel, save_student
+from tests.tables import write
 from tests.tiny import Trusting, save_tiny, tiny_model
 
 SMILES = ["CCO", "C[C", "[Xe]", "c1ccccc1O"]
@@ -89,8 +90,7 @@ def test_pictures(models):
 
 
 def test_messages_about_a_table_have_the_users_name_for_it(models, tmp_path):
-    path = tmp_path / "secret.csv"
-    path.write_bytes("smiles".encode("utf-16"))
+    path = write(tmp_path, "secret.csv", "smiles".encode("utf-16"))
     with pytest.raises(InputError, match=r"^mine\.csv is UTF-16") as problem:
         models.read(path, "mine.csv", 10, ALL, "")
     assert str(tmp_path) not in str(problem.value)
@@ -113,8 +113,7 @@ def test_too_much_text_is_refused_and_a_workbook_before_it_is_unpacked(models, t
 
 
 def test_tables_are_read_as_predict_reads_them(models, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"id;smiles\n1;CC\n2\n\xe9;C\n")
+    path = write(tmp_path, "a.csv", b"id;smiles\n1;CC\n2\n\xe9;C\n")
     records = models.read(path, "a", 3, ALL, "")
     assert records.columns == ["id", "smiles"]
     assert [(row.fields[0], row.smiles, bool(row.error)) for row in records.rows] == [
@@ -128,8 +127,7 @@ def test_tables_are_read_as_predict_reads_them(models, tmp_path):
 
 
 def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("smiles\nCC\n")
+    path = write(tmp_path, "a.csv", "smiles\nCC\n")
 
     def names(**options) -> list[str]:
         return [column.name for column in models.read(path, "a", 3, schemas.Options(**options), "").added]
@@ -143,8 +141,7 @@ def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
 
 
 def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("mol,parent\nCC,C\n")
+    path = write(tmp_path, "a.csv", "mol,parent\nCC,C\n")
     found = models.read(path, "a.csv", 3, ALL, "")
     assert (found.columns, found.smiles_column, found.rows[0].smiles) == (["mol", "parent"], "", "")
     assert found.problem == "choose the column of a.csv that has the SMILES"
@@ -163,8 +160,7 @@ def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
 
 
 def test_no_molecule_is_lost_to_a_missing_header(models, tmp_path):
-    path = tmp_path / "7.txt"
-    path.write_text("CCO\nCCN\nc1ccccc1O\n")
+    path = write(tmp_path, "7.txt", "CCO\nCCN\nc1ccccc1O\n")
     found = models.read(path, "plain.txt", 3, ALL, "")
     assert (found.problem, [row.smiles for row in found.rows]) == ("", ["CCO", "CCN", "c1ccccc1O"])
     path.write_text("A1,CCO\nA2,CCN\n")
@@ -189,16 +185,14 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
         schemas.ConditionFacts(name="temperature", choices=[], low=20, high=40),
         schemas.ConditionFacts(name="assay", choices=["a", "b"]),
     ]
-    path = tmp_path / "a.csv"
-    path.write_text("smiles,assay\nCC,a\nCC,c\n")
+    path = write(tmp_path, "a.csv", "smiles,assay\nCC,a\nCC,c\n")
     found = conditioned.read(path, "a.csv", 9, schemas.Options(conditions={"temperature": "25"}), "")
     assert found.added[0] == schemas.ColumnFacts(name="temperature", place=["conditions", "temperature"])
     known, unknown = conditioned.predict(found.rows, schemas.Options())
     assert known.conditions == {"temperature": 25.0, "assay": "a"}
     other = Conditions.of(("error",), [("20.0",), ("40.0",)])
-    of_form = replace(models, predictor=replace(model, conditions=other)).read(
-        path, "a.csv", 9, schemas.Options(conditions={"error": "20"}), ""
-    )
+    clashing = replace(models, predictor=replace(model, conditions=other))
+    of_form = clashing.read(path, "a.csv", 9, schemas.Options(conditions={"error": "20"}), "")
     assert of_form.added[0] == schemas.ColumnFacts(name="error_condition", place=["conditions", "error"])
     assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
@@ -213,11 +207,9 @@ def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
     assert models.predict(rows_of("CCO"), schemas.Options())[0].predictions["logp"].limit is None
 
 
-NAMES = (("safe", "toxic"), ("0", "1"))
-
-
-def test_models_by_name(tmp_path, monkeypatch):
-    save_tiny(tmp_path / "run", featurizer="mol", kind="classification", targets=("toxic", "sticky"), class_names=NAMES)
+def test_models_by_name(tmp_path):
+    names = (("safe", "toxic"), ("0", "1"))
+    save_tiny(tmp_path / "run", featurizer="mol", kind="classification", targets=("toxic", "sticky"), class_names=names)
     models = load_service([str(tmp_path / "run")], 0.9, "cpu", "auto")
     facts = models.facts()
     assert (facts.model, facts.targets, facts.is_probability, facts.models) == ("run", ["toxic", "sticky"], True, 1)
@@ -233,29 +225,26 @@ def test_models_by_name(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_several_models_are_on_one_page(tmp_path):
     """A panel, whose comparison is that of all, and a model that learned from other molecules."""
-    names = [
-        str(save_panel(tmp_path / "panel")),
-        str(save_student(tmp_path / "other", ("logD",), learnt=["CC", "CCO", "CCN", "CCF", "CC=O"])),
-    ]
-    service = load_service(names, 0.8, "cpu", "auto")
+    student = save_student(tmp_path / "other", ("logD",), learnt=["CC", "CCO", "CCN", "CCF", "CC=O"])
+    service = load_service([str(save_panel(tmp_path / "panel")), str(student)], 0.8, "cpu", "auto")
     facts = service.facts()
     assert facts.targets == ["toxic", "hERG", "Papp", "bound", "logD"] and not facts.missing and facts.knows_domain
     assert facts.endpoints["hERG"].direction == "lower" and facts.endpoints["logD"].molecules == 5
     assert not facts.is_probability and set(facts.classes) == {"toxic", "bound"}
     options = schemas.Options(interval=0.8, domain=True)
-    (found,) = service.predict([schemas.TableRow(["CCS"], "CCS", "")], options)
+    (found,) = service.predict(rows_of("CCS"), options)
     assert found.predictions["toxic"].set and found.predictions["logD"].low is not None
     assert [near["in_training"] for near in found.models.values()] == [True, False]
     assert facts.compared_by == dict.fromkeys(facts.targets[:4], "panel") | {"logD": "other"}
     assert found.models["panel"]["nearest"] == "CCS" and found.models["other"]["similarity"] < 1
     assert service.atoms("CCS", "hERG").atoms and found.predictions["hERG"].drugs is not None
     assert facts.names == ["panel", "other"]
-    (chosen,) = service.predict([schemas.TableRow(["CCS"], "CCS")], options.model_copy(update={"models": ["other"]}))
+    (chosen,) = service.predict(rows_of("CCS"), options.model_copy(update={"models": ["other"]}))
     assert chosen.predictions == {"logD": found.predictions["logD"]}
     assert [column.name for column in service.added(schemas.Options(models=["other"]))] == ["logD", "error"]
 
 
-def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
+def test_endpoints_have_their_description_and_scores(models, tmp_path):
     rows = TrainingRows.of(np.where(np.arange(200) < 5, np.nan, 1.0)[:, None])
     known = {"logp": schemas.EndpointFacts(description="log10 of P")}
     predictor = Trusting(models.predictor.models, trust=replace(models.predictor.trust, rows=rows))
@@ -303,8 +292,7 @@ TABLE = "\n".join(["smiles,IC50,active,year", *RINGS, *OTHERS])
 
 
 def look(tmp_path, content: str = TABLE, most_rows: int = 100, **choice) -> TableLook:
-    path = tmp_path / "t.csv"
-    path.write_text(content)
+    path = write(tmp_path, "t.csv", content)
     return look_at_table(path, "assay.csv", most_rows, TrainingChoice(**{"split": "random"} | choice))
 
 
