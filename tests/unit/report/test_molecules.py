@@ -42,16 +42,10 @@ def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
     (worst,) = worst_section(page).molecules
     assert (worst.name, worst.smiles) == ("B1", "CCCCCO")
     assert worst.facts == (
-        ("measured a", "0.00"),
-        ("predicted a", "2.00"),
-        ("50 % interval of a", "-0.50 to 4.50"),
-        ("error of a", "2.00"),
-        ("measured b", "1"),
-        ("predicted b", "1"),
-        ("50 % interval of b", "-2 to 4"),
-        ("error of b", "0"),
-        ("warning", "heavy atoms: 6"),
-    )
+        ("measured a", "0.00"), ("predicted a", "2.00"), ("50 % interval of a", "-0.50 to 4.50"),
+        ("error of a", "2.00"), ("measured b", "1"), ("predicted b", "1"), ("50 % interval of b", "-2 to 4"),
+        ("error of b", "0"), ("warning", "heavy atoms: 6"),
+    )  # fmt: skip
     near = worst.partner
     assert (near.name, near.smiles) == ("Nearest training molecule: A1", "CCCCO")
     (similarity, *labels) = near.facts
@@ -70,11 +64,8 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )
     assert list(facts_of(page, 0, 0)) == [
-        ("measured", "no"),
-        ("predicted", "yes (probability of yes: 0.750)"),
-        ("90 % set", "yes"),
-        ("error", "0.750"),
-    ]
+        ("measured", "no"), ("predicted", "yes (probability of yes: 0.750)"), ("90 % set", "yes"), ("error", "0.750"),
+    ]  # fmt: skip
 
 
 def test_several_classes_are_one_fact():

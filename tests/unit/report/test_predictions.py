@@ -55,8 +55,16 @@ def page(confidence: str | None = "0.5"):
     )
 
 
-def texts(chart: Chart) -> list[str]:
-    return [title.text for title in ElementTree.fromstring(chart.svg).iter("title")]
+def parsed(chart: Chart) -> ElementTree.Element:
+    return ElementTree.fromstring(chart.svg)
+
+
+def marks(chart: Chart) -> list[ElementTree.Element]:
+    return parsed(chart).findall("g[@class='mark']")
+
+
+def titles(chart: Chart) -> list[str]:
+    return [mark.find("title").text for mark in marks(chart)]
 
 
 def test_a_point_says_which_molecule_it_is_and_its_interval():
@@ -79,18 +87,15 @@ def test_bounds_are_arrows_to_the_values_that_are_possible():
     assert [(dot.x, dot.arrow) for dot in dots] == [(1, 0), (2.5, 1), (0, -1)]
     assert len(dots_of_target(whole, 0, None)) == 1
     chart, _ = hero(whole)
-    drawn = [[float(corner.split(",")[0]) for corner in each.get("points").split()] for each in polygons(chart)]
+    corners = [each.get("points").split() for each in parsed(chart).iter("polygon")]
+    drawn = [[float(corner.split(",")[0]) for corner in each] for each in corners]
     assert [tip > tail for tip, tail, _ in drawn] == [True, False]
-
-
-def polygons(chart: Chart) -> list[ElementTree.Element]:
-    return [each for each in ElementTree.fromstring(chart.svg).iter() if each.tag.endswith("polygon")]
 
 
 def test_each_target_of_a_regression_has_three_charts():
     found = predictions_section(page()).charts
     first, second = hero(page())
-    assert [len(texts(chart)) for chart in (first, second, found[0])] == [2, 2, 2] and len(found) == 4
+    assert [len(titles(chart)) for chart in (first, second, found[0])] == [2, 2, 2] and len(found) == 4
     assert first.words.endswith("Lines: 50 % intervals of the predictions.")
     assert found[1].words == "1 training label (blue) and 2 test labels (orange)."
 
@@ -127,8 +132,8 @@ def test_a_classification_has_tables_probabilities_and_curves():
     page = reported(told, "classification", ("a",), test=test, **known, class_names=names)
     section, (chart,) = predictions_section(page), hero(page)
     assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1")), "0.5 is class 1, as in predict"
-    assert texts(chart)[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
-    names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
+    assert titles(chart)[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
+    names = [parsed(chart).get("aria-label") for chart in section.charts]
     assert names == ["a: ROC curve", "a: precision and recall"]
 
 
@@ -157,7 +162,7 @@ def points_of_lines(chart: Chart) -> list[list[list[float]]]:
     (left, right), (bottom, top) = (drawing.across(0), drawing.across(1)), (drawing.up(0), drawing.up(1))
     found = []
     for kind in ("trend", "guide"):
-        (line,) = ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+        (line,) = parsed(chart).findall(f"polyline[@class='{kind}']")
         pixels = np.array([list(map(float, pair.split(","))) for pair in line.get("points").split()])
         found.append(((pixels - [left, bottom]) / [right - left, top - bottom]).round(2).tolist())
     return found
@@ -177,18 +182,6 @@ def test_a_roc_curve_and_precision_and_recall_by_hand():
 ENDS = np.array([[0.0, 2], [5, 9]])
 TWO = dots_of(np.array([0.0, 10]), None, np.array([1.0, 7]), ["one", "two"].__getitem__, ENDS)
 ZERO_TO_ONE = Axis("", (0, 1))
-
-
-def parsed(chart: Chart) -> ElementTree.Element:
-    return ElementTree.fromstring(chart.svg)
-
-
-def marks(chart: Chart) -> list[ElementTree.Element]:
-    return parsed(chart).findall("g[@class='mark']")
-
-
-def titles(chart: Chart) -> list[str]:
-    return [mark.find("title").text for mark in marks(chart)]
 
 
 def test_an_axis_has_round_ticks_around_all_values():
