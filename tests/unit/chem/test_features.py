@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -47,32 +48,20 @@ def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
 def test_zinc_atoms_by_hand():
     """Hydrogens count if the SMILES writes them, and so does the sign of a charge."""
     expected = {
-        "CC(C)C": ["C"] * 4,
-        "C[C@H](N)O": ["C", "C H1", "N", "O"],
-        "C[NH3+]": ["C", "N H3 +"],
-        "CC(=O)[O-]": ["C", "C", "O", "O -"],
-        "[O-]C(=O)C": ["O -", "C", "O", "C"],
-        "N[C@@H](O)C": ["N", "C H1", "O", "C"],
-        "c1cc[nH]c1": ["C", "C", "C", "N", "C"],
-        "[CH3][13CH2][OH]": ["C", "C", "O"],
-        "[H]C([H])([H])N([H])[H]": ["C", "N"],
-        "[PH3]": ["P"],
-    }
+        "CC(C)C": ["C"] * 4, "C[C@H](N)O": ["C", "C H1", "N", "O"], "C[NH3+]": ["C", "N H3 +"],
+        "CC(=O)[O-]": ["C", "C", "O", "O -"], "[O-]C(=O)C": ["O -", "C", "O", "C"],
+        "N[C@@H](O)C": ["N", "C H1", "O", "C"], "c1cc[nH]c1": ["C", "C", "C", "N", "C"],
+        "[CH3][13CH2][OH]": ["C", "C", "O"], "[H]C([H])([H])N([H])[H]": ["C", "N"], "[PH3]": ["P"],
+    }  # fmt: skip
     for smiles, names in expected.items():
         assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
 
 
 @pytest.mark.parametrize(
-    ("smiles", "message"),
-    [
-        ("[Na+]", "element Na is not"),
-        ("[CH3]", r"the atom \[CH3\] is not in this model's vocabulary"),
-        ("[C+10]", r"\[C\+10\] is not"),
-        ("[Cl-]", r"\[Cl-\] is not"),
-    ],
+    ("smiles", "atom"), [("[Na+]", "Na"), ("[CH3]", "[CH3]"), ("[C+10]", "[C+10]"), ("[Cl-]", "[Cl-]")]
 )
-def test_molecules_outside_the_vocabulary_are_refused(smiles, message):
-    with pytest.raises(InputError, match=message):
+def test_molecules_outside_the_vocabulary_are_refused(smiles, atom):
+    with pytest.raises(InputError, match=f"{re.escape(atom)} is not in this model's vocabulary"):
         FEATURIZERS["zinc"].graph(smiles)
 
 
@@ -145,12 +134,9 @@ def test_molecules_inchis_and_molfiles_are_read_as_their_smiles():
 
 def test_vocabularies_are_those_of_ogb():
     assert list(OGB_ATOM_SIZES) == get_atom_feature_dims() and list(OGB_BOND_SIZES) == get_bond_feature_dims()
-    for ours, name in (
-        (ogb.OGB_CHIRAL_TAGS, "possible_chirality_list"),
-        (ogb.OGB_HYBRIDIZATIONS, "possible_hybridization_list"),
-        (ogb.OGB_ORDERS, "possible_bond_type_list"),
-    ):
-        assert [*ours, "misc"] == allowable_features[name]
+    assert [*ogb.OGB_CHIRAL_TAGS, "misc"] == allowable_features["possible_chirality_list"]
+    assert [*ogb.OGB_HYBRIDIZATIONS, "misc"] == allowable_features["possible_hybridization_list"]
+    assert [*ogb.OGB_ORDERS, "misc"] == allowable_features["possible_bond_type_list"]
     assert list(ogb.OGB_STEREO) == allowable_features["possible_bond_stereo_list"]
 
 
@@ -178,13 +164,10 @@ def test_stereo_outside_ogbs_vocabulary_is_refused():
 
 MOL = FEATURIZERS["mol"]
 DIFFERENT = [
-    ("C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"),
-    ("F/C=C/Cl", "F/C=C\\Cl"),
-    ("N[C@@H]1CC[C@@H](C(=O)O)CC1", "N[C@@H]1CC[C@H](C(=O)O)CC1"),
-    ("C[S@](=O)c1ccccc1", "C[S@@](=O)c1ccccc1"),
-    ("C[C@H](O)[C@H](F)[C@@H](C)O", "C[C@H](O)[C@@H](F)[C@@H](C)O"),
-    ("C[C@H](N)C(=O)O", "CC(N)C(=O)O"),
-]
+    ("C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"), ("F/C=C/Cl", "F/C=C\\Cl"),
+    ("N[C@@H]1CC[C@@H](C(=O)O)CC1", "N[C@@H]1CC[C@H](C(=O)O)CC1"), ("C[S@](=O)c1ccccc1", "C[S@@](=O)c1ccccc1"),
+    ("C[C@H](O)[C@H](F)[C@@H](C)O", "C[C@H](O)[C@@H](F)[C@@H](C)O"), ("C[C@H](N)C(=O)O", "CC(N)C(=O)O"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("pair", DIFFERENT)

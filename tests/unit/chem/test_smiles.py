@@ -11,9 +11,6 @@ from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles, smile
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 
-ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
-DIARYL_OXAZABOROLE = "Cc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1"
-
 
 @pytest.mark.parametrize(
     "smiles",
@@ -50,9 +47,7 @@ def test_read_smiles_explains_errors_in_one_line(smiles, reason):
     with pytest.raises(InputError, match=reason) as error:
         read_smiles(smiles)
     message = str(error.value)
-    assert message.endswith(".")
-    assert message.isprintable()
-    assert len(message) < 200
+    assert message.endswith(".") and message.isprintable() and len(message) < 200
 
 
 @pytest.mark.parametrize(
@@ -105,11 +100,12 @@ def test_an_inchi_or_a_molfile_that_cannot_be_read_is_explained(text, sentence):
         read_smiles(text)
 
 
-@pytest.mark.parametrize(("smiles", "atoms", "rings"), [(ALUMINIUM_TRIOXALATE, 19, 3), (DIARYL_OXAZABOROLE, 19, 3)])
-def test_read_smiles_forgives_the_valence_of_metals(smiles, atoms, rings):
+@pytest.mark.parametrize(
+    "smiles", ["O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3", "Cc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1"]
+)
+def test_read_smiles_forgives_the_valence_of_metals_and_boron(smiles):
     mol = read_smiles(smiles)
-    assert mol.GetNumAtoms() == atoms
-    assert mol.GetRingInfo().NumRings() == rings
+    assert (mol.GetNumAtoms(), mol.GetRingInfo().NumRings()) == (19, 3)
     assert all(atom.GetTotalNumHs() >= 0 for atom in mol.GetAtoms())
 
 
@@ -165,9 +161,7 @@ def test_all_drawings_of_a_racemate_are_one_molecule_and_its_enantiomers_are_oth
         texts.add(Chem.MolToCXSmiles(other, as_it_is, Chem.CXSmilesFields.CX_ENHANCEDSTEREO))
     found = read_structures("mol", [*texts, smiles_of(read_smiles(smiles)), smiles_of(drawn)])
     keys = {each.key for each in found if isinstance(each, MoleculeStructure)}
-    assert len(texts) > 5
-    graphs = {sorted_rows(text) for text in texts}
-    assert len(keys) == len(graphs) == 1
+    assert len(texts) > 5 and len(keys) == len({sorted_rows(text) for text in texts}) == 1
     enantiomers = {smiles.split()[0], smiles.split()[0].replace("@@", "!").replace("@", "@@").replace("!", "@")}
     assert keys.isdisjoint({molecule_key(text) for text in enantiomers})
     assert len({each.family for each in read_structures("mol", [smiles, *enantiomers])}) == 1

@@ -22,14 +22,10 @@ from tests.salts import ionized, sold_salts
 @pytest.mark.parametrize(
     ("smiles", "expected"),
     [
-        ("CC(=O)[O-].[Na+]", "CC(=O)O"),
-        ("C[NH3+].[Cl-]", "CN"),
-        ("C[N+](C)(C)C.[Br-]", "C[N+](C)(C)C"),
-        ("CN(=O)=O", "C[N+](=O)[O-]"),
-        ("CC(=O)O[Na]", "CC(=O)O"),
-        ("C[N+](C)(C)CC(=O)[O-]", "C[N+](C)(C)CC(=O)[O-]"),
+        ("CC(=O)[O-].[Na+]", "CC(=O)O"), ("C[NH3+].[Cl-]", "CN"), ("C[N+](C)(C)C.[Br-]", "C[N+](C)(C)C"),
+        ("CN(=O)=O", "C[N+](=O)[O-]"), ("CC(=O)O[Na]", "CC(=O)O"), ("C[N+](C)(C)CC(=O)[O-]", "C[N+](C)(C)CC(=O)[O-]"),
     ],
-)
+)  # fmt: skip
 def test_the_neutral_parent(smiles, expected):
     assert Chem.MolToSmiles(parent(read_smiles(smiles))) == expected
 
@@ -52,21 +48,17 @@ def test_the_parent_of_chembl(smiles, expected):
 
 
 def test_tautomers_become_one_molecule():
-    assert {Chem.MolToSmiles(canonical_tautomer(read_smiles(text))) for text in ("Oc1ccccn1", "O=c1cccc[nH]1")} == {
-        "O=c1cccc[nH]1"
-    }
+    for drawn in ("Oc1ccccn1", "O=c1cccc[nH]1"):
+        assert Chem.MolToSmiles(canonical_tautomer(read_smiles(drawn))) == "O=c1cccc[nH]1"
 
 
 @pytest.mark.parametrize(
     "smiles",
     [
-        "C[C@H](N)C(=O)O",
-        "C[C@@H](N)C(=O)O",
-        "O=C1CC[C@H](N2C(=O)c3ccccc3C2=O)C(=O)N1",
-        "CC(=O)[C@H](C)O",
+        "C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O", "O=C1CC[C@H](N2C(=O)c3ccccc3C2=O)C(=O)N1", "CC(=O)[C@H](C)O",
         "C/C=C/C(C)=O",
     ],
-)
+)  # fmt: skip
 def test_the_canonical_tautomer_keeps_stereo(smiles):
     assert Chem.MolToSmiles(canonical_tautomer(read_smiles(smiles))) == smiles
 
@@ -157,21 +149,11 @@ def test_200_salts_become_their_parents(name, part):
 @pytest.mark.parametrize(
     ("smiles", "left"),
     [
-        ("CC(=O)[O-].[Na+]", "CC(=O)[O-]"),
-        ("Cl.C[C@H](N)C(=O)O.O", "C[C@H](N)C(=O)O"),
-        ("C.[Pt]", "C"),
-        ("CC#N.F[P-](F)(F)(F)(F)F", "CC#N"),
-        ("O.O=S(=O)(O)O", "O=S(=O)(O)O"),
-        ("[Na+].[Cl-]", "[Na+].[Cl-]"),
-        ("[Mg+2].O.[O-]S([O-])(=O)=O.O", "[Mg+2].[O-]S([O-])(=O)=O"),
-        ("N.N.[Pt+2].[Cl-].[Cl-]", "N.N.[Pt+2].[Cl-].[Cl-]"),
-        ("N.N.Cl[Pt]Cl", "N.N.Cl[Pt]Cl"),
-        ("O.O", "O"),
-        ("[Na]Cl.CCO", "CCO"),
-        ("Cl[Zn]Cl.NCC(=O)O", "NCC(=O)O"),
-        ("NN.Cl", "NN"),
-        ("OCC", "CCO"),
-        ("C1.C1", "CC"),
+        ("CC(=O)[O-].[Na+]", "CC(=O)[O-]"), ("Cl.C[C@H](N)C(=O)O.O", "C[C@H](N)C(=O)O"), ("C.[Pt]", "C"),
+        ("CC#N.F[P-](F)(F)(F)(F)F", "CC#N"), ("O.O=S(=O)(O)O", "O=S(=O)(O)O"), ("[Na+].[Cl-]", "[Na+].[Cl-]"),
+        ("[Mg+2].O.[O-]S([O-])(=O)=O.O", "[Mg+2].[O-]S([O-])(=O)=O"), ("O.O", "O"), ("[Na]Cl.CCO", "CCO"),
+        ("N.N.[Pt+2].[Cl-].[Cl-]", "N.N.[Pt+2].[Cl-].[Cl-]"), ("N.N.Cl[Pt]Cl", "N.N.Cl[Pt]Cl"),
+        ("Cl[Zn]Cl.NCC(=O)O", "NCC(=O)O"), ("NN.Cl", "NN"), ("OCC", "CCO"), ("C1.C1", "CC"),
         # all parts are counter-ions
         ("NCCCC[C@H](N)C(=O)O.CC(=O)O", "NCCCC[C@H](N)C(=O)O"),
         ("OCCN(CCO)CCO.OC(=O)c1ccccc1O", "O=C(O)c1ccccc1O"),
@@ -182,7 +164,7 @@ def test_200_salts_become_their_parents(name, part):
         ("[NH3][Pt](Cl)(Cl)[NH3].CN(C)C=O", "[NH3]->[Pt](<-[NH3])([Cl])[Cl]"),
         ("[O-]*.[Na+]", "*[O-]"),
     ],
-)
+)  # fmt: skip
 def test_what_is_left_of_a_molecule(smiles, left):
     assert Chem.MolToSmiles(parent_part(read_smiles(smiles))) == Chem.CanonSmiles(left)
 
@@ -191,13 +173,10 @@ def test_what_is_left_of_a_molecule(smiles, left):
     ("smiles", "doubtful"),
     [
         ("CCN(CC)CCOC(=O)c1ccc(N)cc1.CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O", True),  # procaine penicillin
-        ("NCC(=O)O.CC(N)C(=O)O", True),
-        ("CCCCCCCCN.OCCN", False),
-        ("CCCCCCCCN.CCCCCCCC[NH3+].[Cl-]", False),
-        ("[Na+].[Cl-].O.CO", False),
-        ("CCO", False),
+        ("NCC(=O)O.CC(N)C(=O)O", True), ("CCCCCCCCN.OCCN", False), ("CCCCCCCCN.CCCCCCCC[NH3+].[Cl-]", False),
+        ("[Na+].[Cl-].O.CO", False), ("CCO", False),
     ],
-)
+)  # fmt: skip
 def test_pairs_of_which_either_could_be_the_parent_are_known(smiles, doubtful):
     assert is_doubtful(read_smiles(smiles)) == doubtful
 

@@ -13,10 +13,7 @@ from graphormer_sepnorm.predict.classes import (
     fit_calibration,
     fit_class_sets,
 )
-
-
-def column(*values: float) -> np.ndarray:
-    return np.array(values, np.float64)[:, None]
+from tests.unit.predict.test_intervals import column
 
 
 def overconfident(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -185,10 +185,7 @@ def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
     for number in range(2):
         save_tiny(tmp_path / "several" / f"model-{number}")
     RunFolder(tmp_path / "several").begin_parts(Parts("model", 2))
-    with pytest.raises(
-        InputError,
-        match=r"several combines 2 networks, so it has .*load_model\(.*several'\), or .*model-0 or foundation",
-    ):
+    with pytest.raises(InputError, match="several combines 2 networks"):
         Graphormer.from_pretrained(tmp_path / "several")
     one = save_tiny(tmp_path / "one")
     Graphormer.from_pretrained(one)

@@ -27,31 +27,21 @@ def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
     trained = ["CCCCO", "c1ccccc1O"]
     rows = [*(("train", smiles, [1.25, 2]) for smiles in trained), ("test", "CCCCCO", [0, 1]), ("test", "C", [5, NAN])]
     intervals = Intervals(np.tile([[1.0], [2.5], [9]], 2), np.zeros(2))
-    trust = {"domain": fit_domain(trained), "intervals": intervals, "class_sets": None}
+    trust, zeros = {"domain": fit_domain(trained), "intervals": intervals, "class_sets": None}, np.zeros((2, 2))
     page = reported(
         {"trust": {"coverage": {"0.5": {"a": 0.5, "b": 0.5}}}},
         labelled=table(*rows, names={1: "A1", 2: "A2", 3: "B1"}),
         fitted=fitted([[1.25, 2], [0.75, NAN]], ("A1", "A2"), trust=trust),
-        test={
-            "y": np.array([[0, 1], [5, NAN]]),
-            "prediction": np.array([[2.0, 1], [4.5, 0]]),
-            "spread": np.zeros((2, 2)),
-        },
+        test={"y": np.array([[0, 1], [5, NAN]]), "prediction": np.array([[2.0, 1], [4.5, 0]]), "spread": zeros},
         looked=SimpleNamespace(smiles=["CCCCCO", "C"], errors=np.array([1.0, NAN]), warnings=["heavy atoms: 6", ""]),
     )
     (worst,) = worst_section(page).molecules
     assert (worst.name, worst.smiles) == ("B1", "CCCCCO")
     assert worst.facts == (
-        ("measured a", "0.00"),
-        ("predicted a", "2.00"),
-        ("50 % interval of a", "-0.50 to 4.50"),
-        ("error of a", "2.00"),
-        ("measured b", "1"),
-        ("predicted b", "1"),
-        ("50 % interval of b", "-2 to 4"),
-        ("error of b", "0"),
-        ("warning", "heavy atoms: 6"),
-    )
+        ("measured a", "0.00"), ("predicted a", "2.00"), ("50 % interval of a", "-0.50 to 4.50"),
+        ("error of a", "2.00"), ("measured b", "1"), ("predicted b", "1"), ("50 % interval of b", "-2 to 4"),
+        ("error of b", "0"), ("warning", "heavy atoms: 6"),
+    )  # fmt: skip
     near = worst.partner
     assert (near.name, near.smiles) == ("Nearest training molecule: A1", "CCCCO")
     (similarity, *labels) = near.facts
@@ -70,11 +60,8 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )
     assert list(facts_of(page, 0, 0)) == [
-        ("measured", "no"),
-        ("predicted", "yes (probability of yes: 0.750)"),
-        ("90 % set", "yes"),
-        ("error", "0.750"),
-    ]
+        ("measured", "no"), ("predicted", "yes (probability of yes: 0.750)"), ("90 % set", "yes"), ("error", "0.750"),
+    ]  # fmt: skip
 
 
 def test_several_classes_are_one_fact():
@@ -113,10 +100,7 @@ def test_pairs_of_the_rows_that_were_learnt_from():
     rests = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}"]
     smiles = [rest.format(part) for part in ("O", "Cl") for rest in rests] + ["CCO", "OCC"]
     labels = [1, 2, 3, 2, 3, 4, 7, 9]
-    rows = [
-        ("train" if row % 2 else "val", text, [label, 0])
-        for row, (text, label) in enumerate(zip(smiles, labels, strict=True))
-    ]
+    rows = [(split, text, [label, 0]) for split, text, label in zip(["val", "train"] * 4, smiles, labels, strict=True)]
     page = reported(labelled=table(*rows, ("test", "C", [99, 0])), fitted=fitted([[1, 0]]))
     found = pairs_section(page)
     (grid,) = (grid for grid in found.grids if grid.words == "a")

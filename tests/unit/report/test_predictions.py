@@ -9,20 +9,7 @@ import pytest
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import predictions
 from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, UNIT, Axis, Chart
-from graphormer_sepnorm.report.predictions import (
-    counts_grid,
-    curve_charts,
-    dots_of,
-    dots_of_target,
-    hero,
-    histogram_chart,
-    parity_chart,
-    predictions_section,
-    residual_chart,
-    strip_chart,
-    structures,
-    thresholds_grid,
-)
+from graphormer_sepnorm.report.predictions import dots_of, dots_of_target, hero, predictions_section
 from graphormer_sepnorm.report.scores import coverage_chart, learning_chart
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.reliability import CURVE
@@ -36,27 +23,28 @@ def page(confidence: str | None = "0.5"):
     """Three test molecules, each without a label of a target; intervals of 2 on either side."""
     coverage = {} if confidence is None else {confidence: {"a": 0.5, "b": 0.5}}
     intervals = Intervals(np.tile([[1.0], [2], [9]], 2), np.zeros(2))
-    test = {
-        "y": np.array([[1, NAN], [2.5, 3], [NAN, 4]]),
-        "prediction": np.array([[1.25, 0], [2, 3], [0, 5]]),
-        "spread": np.zeros((3, 2)),
-    }
+    y, values = np.array([[1, NAN], [2.5, 3], [NAN, 4]]), np.array([[0.5, 1]])
+    known = SimpleNamespace(values=values)
     return reported(
         {"n": 3, "trust": {"coverage": coverage}},
-        y=np.array([[0.5, 1]]),
-        test=test,
+        y=values,
+        test={"y": y, "prediction": np.array([[1.25, 0], [2, 3], [0, 5]]), "spread": np.zeros((3, 2))},
         labelled=table(*ROWS, names={2: "CHEMBL2"}),
-        fitted=fitted(
-            [[0.5, 1], [0.5, 1]],
-            trust={"intervals": intervals},
-            out_of_fold=SimpleNamespace(values=np.array([[0.5, 1]])),
-        ),
+        fitted=fitted([[0.5, 1], [0.5, 1]], trust={"intervals": intervals}, out_of_fold=known),
         folds=Folds(np.zeros(1, int)),
     )
 
 
-def texts(chart: Chart) -> list[str]:
-    return [title.text for title in ElementTree.fromstring(chart.svg).iter("title")]
+def parsed(chart: Chart) -> ElementTree.Element:
+    return ElementTree.fromstring(chart.svg)
+
+
+def marks(chart: Chart) -> list[ElementTree.Element]:
+    return parsed(chart).findall("g[@class='mark']")
+
+
+def titles(chart: Chart) -> list[str]:
+    return [mark.find("title").text for mark in marks(chart)]
 
 
 def test_a_point_says_which_molecule_it_is_and_its_interval():
@@ -79,33 +67,30 @@ def test_bounds_are_arrows_to_the_values_that_are_possible():
     assert [(dot.x, dot.arrow) for dot in dots] == [(1, 0), (2.5, 1), (0, -1)]
     assert len(dots_of_target(whole, 0, None)) == 1
     chart, _ = hero(whole)
-    drawn = [[float(corner.split(",")[0]) for corner in each.get("points").split()] for each in polygons(chart)]
+    corners = [each.get("points").split() for each in parsed(chart).iter("polygon")]
+    drawn = [[float(corner.split(",")[0]) for corner in each] for each in corners]
     assert [tip > tail for tip, tail, _ in drawn] == [True, False]
-
-
-def polygons(chart: Chart) -> list[ElementTree.Element]:
-    return [each for each in ElementTree.fromstring(chart.svg).iter() if each.tag.endswith("polygon")]
 
 
 def test_each_target_of_a_regression_has_three_charts():
     found = predictions_section(page()).charts
     first, second = hero(page())
-    assert [len(texts(chart)) for chart in (first, second, found[0])] == [2, 2, 2] and len(found) == 4
+    assert [len(titles(chart)) for chart in (first, second, found[0])] == [2, 2, 2] and len(found) == 4
     assert first.words.endswith("Lines: 50 % intervals of the predictions.")
     assert found[1].words == "1 training label (blue) and 2 test labels (orange)."
 
 
 def test_a_confusion_table_by_hand():
-    grid = counts_grid("a", ("inactive", "active"), np.array([0, 0, 0, 1, 1]), np.array([0, 1, 1, 1, 0]))
+    grid = predictions.counts_grid("a", ("inactive", "active"), np.array([0, 0, 0, 1, 1]), np.array([0, 1, 1, 1, 0]))
     assert grid.header == ("measured", "predicted inactive", "predicted active")
     assert grid.rows == (("inactive", "1", "2"), ("active", "1", "1"))
-    one = counts_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))
+    one = predictions.counts_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))
     assert one.rows == (("0", "0", "0"), ("1", "0", "1,210")), "no molecule is of the other class"
 
 
 def test_thresholds_by_hand():
     y, probability = np.array([0.0, 0, 1, 1]), np.array([0.05, 0.4, 0.6, 0.8])
-    rows = {row[0]: row[1:] for row in thresholds_grid("a", ("0", "1"), y, probability).rows}
+    rows = {row[0]: row[1:] for row in predictions.thresholds_grid("a", ("0", "1"), y, probability).rows}
     assert rows["0.3"] == ("3 (75%)", "1.00", "0.50", "0.67") and rows["0.7"] == ("1 (25%)", "0.50", "1.00", "1.00")
     assert rows["0.9"] == ("0 (0%)", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
 
@@ -113,7 +98,8 @@ def test_thresholds_by_hand():
 def test_the_threshold_that_finds_most_positives():
     """Of the positives with 0.9, 0.8, ..., 0.1 and 0.05, the ninth has 0.1; a negative with 0.3 is predicted, too."""
     probability = np.array([*np.arange(9, 0, -1) / 10, 0.05, 0.3, 0.01])
-    rows = {row[0]: row[1:] for row in thresholds_grid("a", ("0", "1"), np.r_[np.ones(10), 0, 0], probability).rows}
+    grid = predictions.thresholds_grid("a", ("0", "1"), np.r_[np.ones(10), 0, 0], probability)
+    rows = {row[0]: row[1:] for row in grid.rows}
     assert rows["0.1 (finds 90%)"] == ("10 (83%)", "0.90", "0.50", "0.90")
     assert rows["0.2 (finds 80%)"][1] == "0.80" and rows["0.05 (finds 95%)"][1] == "1.00"
 
@@ -127,8 +113,8 @@ def test_a_classification_has_tables_probabilities_and_curves():
     page = reported(told, "classification", ("a",), test=test, **known, class_names=names)
     section, (chart,) = predictions_section(page), hero(page)
     assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1")), "0.5 is class 1, as in predict"
-    assert texts(chart)[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
-    names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
+    assert titles(chart)[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
+    names = [parsed(chart).get("aria-label") for chart in section.charts]
     assert names == ["a: ROC curve", "a: precision and recall"]
 
 
@@ -145,10 +131,10 @@ def test_structures_are_of_the_worst_and_of_evenly_chosen_others(monkeypatch):
     """Of ten molecules, four: the two with the largest errors, and two of the others."""
     monkeypatch.setattr(predictions, "MOST_STRUCTURES", 4)
     smiles = ["C" * count for count in range(1, 11)]
-    found = structures(smiles, np.array([0.5, 2, 0.5, 0.5, 3, 0.5, NAN, 0.5, 0.5, 0.5]))
+    found = predictions.structures(smiles, np.array([0.5, 2, 0.5, 0.5, 3, 0.5, NAN, 0.5, 0.5, 0.5]))
     assert {"CC", "CCCCC"} < set(found) and len(found) == 4
     assert all("<svg" in svg and "class=" not in svg for svg in found.values())
-    assert structures(["not a molecule"], np.ones(1)) == {}
+    assert predictions.structures(["not a molecule"], np.ones(1)) == {}
 
 
 def points_of_lines(chart: Chart) -> list[list[list[float]]]:
@@ -157,7 +143,7 @@ def points_of_lines(chart: Chart) -> list[list[list[float]]]:
     (left, right), (bottom, top) = (drawing.across(0), drawing.across(1)), (drawing.up(0), drawing.up(1))
     found = []
     for kind in ("trend", "guide"):
-        (line,) = ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+        (line,) = parsed(chart).findall(f"polyline[@class='{kind}']")
         pixels = np.array([list(map(float, pair.split(","))) for pair in line.get("points").split()])
         found.append(((pixels - [left, bottom]) / [right - left, top - bottom]).round(2).tolist())
     return found
@@ -166,29 +152,17 @@ def points_of_lines(chart: Chart) -> list[list[list[float]]]:
 def test_a_roc_curve_and_precision_and_recall_by_hand():
     test = {"y": np.array([[0.0], [1], [1], [0], [NAN]]), "prediction": np.array([[0.1], [0.9], [0.2], [0.3], [1]])}
     page = reported(kind="classification", targets=("a",), test=test)
-    roc, precision = curve_charts(page, with_precision=True)
+    roc, precision = predictions.curve_charts(page, with_precision=True)
     # by falling probability: positive, negative, positive, negative
     assert points_of_lines(roc) == [[[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]], [[0, 0], [1, 1]]]
     assert points_of_lines(precision) == [[[1, 0.5], [1, 0.67], [0.5, 0.5], [0.5, 1], [0, 1]], [[0, 0.5], [1, 0.5]]]
     single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
-    assert not list(curve_charts(single, with_precision=True)), "undefined without both classes"
+    assert not list(predictions.curve_charts(single, with_precision=True)), "undefined without both classes"
 
 
 ENDS = np.array([[0.0, 2], [5, 9]])
 TWO = dots_of(np.array([0.0, 10]), None, np.array([1.0, 7]), ["one", "two"].__getitem__, ENDS)
 ZERO_TO_ONE = Axis("", (0, 1))
-
-
-def parsed(chart: Chart) -> ElementTree.Element:
-    return ElementTree.fromstring(chart.svg)
-
-
-def marks(chart: Chart) -> list[ElementTree.Element]:
-    return parsed(chart).findall("g[@class='mark']")
-
-
-def titles(chart: Chart) -> list[str]:
-    return [mark.find("title").text for mark in marks(chart)]
 
 
 def test_an_axis_has_round_ticks_around_all_values():
@@ -209,7 +183,7 @@ def test_values_lie_on_the_chart_where_the_axes_say():
 
 
 def test_parity_has_a_point_and_an_interval_for_each_molecule():
-    chart = parity_chart("a", TWO)
+    chart = predictions.parity_chart("a", TWO)
     drawing = Chart("", *[Axis("", tuple(range(0, 11, 2)))] * 2, size=LARGE)
     first, second = marks(chart)
     assert titles(chart) == ["one", "two"]
@@ -217,12 +191,12 @@ def test_parity_has_a_point_and_an_interval_for_each_molecule():
     assert second.find("circle").get("cy") == f"{drawing.up(7):.1f}"
     ends = second.find("polyline").get("points").split()
     assert ends == [f"{drawing.across(10):.1f},{drawing.up(y):.1f}" for y in (5, 9)]
-    without = parity_chart("a", [dot._replace(ends=(np.nan, np.nan)) for dot in TWO])
+    without = predictions.parity_chart("a", [dot._replace(ends=(np.nan, np.nan)) for dot in TWO])
     assert marks(without)[0].find("polyline") is None
 
 
 def test_residuals_are_measured_minus_predicted():
-    chart = residual_chart("a", TWO)
+    chart = predictions.residual_chart("a", TWO)
     heights = [float(mark.find("circle").get("cy")) for mark in marks(chart)]
     drawing = Chart("", ZERO_TO_ONE, Axis("", (-1, 0, 1, 2, 3)))
     assert heights == pytest.approx([drawing.up(-1), drawing.up(3)], abs=0.1)
@@ -237,7 +211,7 @@ def test_coverage_has_a_point_where_it_is_defined():
 
 
 def test_a_histogram_has_the_share_of_labels_in_each_bin():
-    chart = histogram_chart("a", np.array([0.0, 0, 0, 1]), np.array([1.0]))
+    chart = predictions.histogram_chart("a", np.array([0.0, 0, 0, 1]), np.array([1.0]))
     assert titles(chart) == [
         "0 to 0.5: 3 of 4 training labels",
         "0.5 to 1: 1 of 4 training labels",
@@ -247,14 +221,14 @@ def test_a_histogram_has_the_share_of_labels_in_each_bin():
     heights = [float(mark.find("rect").get("height")) for mark in marks(chart)]
     assert heights[0] == pytest.approx(3 * heights[1], abs=0.2) and heights[2] == 0
     assert heights[3] == pytest.approx(4 * heights[1], abs=0.3)
-    assert len(marks(histogram_chart("a", np.ones(3), np.empty(0)))) == 2, "all labels are equal"
-    far = histogram_chart("a", np.array([1e6, 1e6 + 1]), np.empty(0))
+    assert len(marks(predictions.histogram_chart("a", np.ones(3), np.empty(0)))) == 2, "all labels are equal"
+    far = predictions.histogram_chart("a", np.array([1e6, 1e6 + 1]), np.empty(0))
     assert titles(far)[0] == "1000000 to 1000000.5: 1 of 2 training labels"
 
 
 def test_probabilities_are_in_the_row_of_their_class():
     points = dots_of(np.array([0.0, 1]), None, np.array([0.2, 0.9]), ["one", "two"].__getitem__)
-    chart = strip_chart("a", points, ("inactive", "active"))
+    chart = predictions.strip_chart("a", points, ("inactive", "active"))
     drawing = Chart("", ZERO_TO_ONE, Axis("", (-0.5, 1.5)), size=LARGE)
     for mark, x, y in zip(marks(chart), (0.2, 0.9), (0, 1), strict=True):
         circle = mark.find("circle")

@@ -1,5 +1,6 @@
 """Scores, the learning curve and reliability, by hand."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -86,13 +87,10 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
 def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     known = {"stack": of_scores(0.5), "kernel": of_scores(0.5), "mean": of_scores(1.0)}
     facts, found = {"n": 9, "scores": known}, (of_scores(0.5), "on 8 validation labels")
-    assert [row[0] for row in scores_grid("a", facts, TASK, "mean training label", found).rows] == [
-        "prediction",
-        "mean training label",
-        "prediction, on 8 validation labels",
-    ]
+    grid = scores_grid("a", facts, TASK, "mean label", found)
+    assert [row[0] for row in grid.rows] == ["prediction", "mean label", "prediction, on 8 validation labels"]
     facts["scores"] = known | {"forest": of_scores(0.6)}
-    assert scores_grid("a", facts, TASK, "mean training label", found).rows[1][0] == "only the kernel"
+    assert scores_grid("a", facts, TASK, "mean label", found).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert "one member, the kernel" in scores_section(reported(told)).words[1]
 
@@ -193,26 +191,16 @@ def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel
         out_of_fold=Stacked(fitted.out_of_fold[None], values, values),
     )
     (facts,) = curve_of(whole, molecules, several, folds)["targets"].values()
-    assert (
-        facts["values"][-1] == METRICS["rocauc"](several.y, values) != METRICS["rocauc"](several.y, fitted.out_of_fold)
-    )
-
-
-def told_of_sets(**shares: tuple[float | None, float | None]) -> dict:
-    both = ({"0.9": {name: each[place] for name, each in shares.items()}} for place in (0, 1))
-    return dict(zip(("set_coverage", "one_class"), both, strict=True))
+    score = METRICS["rocauc"]
+    assert facts["values"][-1] == score(several.y, values) != score(several.y, fitted.out_of_fold)
 
 
 def test_sets_of_classes_are_judged_for_each_target():
-    pair = reported(
-        {"trust": told_of_sets(a=(0.93, 0.41), b=(0.8, 1.0), c=(None, None))},
-        "classification",
-        options={"split": "random"},
-    )
-    assert list(of_sets(pair)) == [
-        "a: 90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class.",
-        "b: 90 % sets contain the class of 80 % of the test molecules; 100 % of the sets have one class.",
-    ]
+    held, single = {"a": 0.93, "b": 0.8, "c": None}, {"a": 0.41, "b": 1.0, "c": None}
+    trust = {"set_coverage": {"0.9": held}, "one_class": {"0.9": single}}
+    said = list(of_sets(reported({"trust": trust}, "classification", options={"split": "random"})))
+    assert [re.findall(r"\d+", each) for each in said] == [["90", "93", "41"], ["90", "80", "100"]]
+    assert [each.partition(":")[0] for each in said] == ["a", "b"]
     assert list(of_sets(reported({"trust": {}}, "classification"))) == []
 
 
@@ -233,11 +221,9 @@ def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
     (chart,) = reliability_charts(page)
     assert "a: calibration" in chart.svg and chart.svg.count("<circle") == 2
     assert "mean predicted probability 0.100\n0 % are positive" in chart.svg
-    before, calibrated = (
-        [float(pair.split(",")[0]) for pair in line.get("points").split()]
-        for kind in ("mean", "trend")
-        for line in ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
-    )
+    drawn = ElementTree.fromstring(chart.svg)
+    lines = (drawn.find(f"polyline[@class='{kind}']").get("points").split() for kind in ("mean", "trend"))
+    before, calibrated = ([float(pair.split(",")[0]) for pair in line] for line in lines)
     zero = Chart("", Axis("", (0, 1)), Axis("", (0, 1))).across(0)
     for small, large in zip(before, calibrated, strict=True):
         assert abs(2 * (small - zero) - (large - zero)) < 0.2

@@ -76,10 +76,7 @@ def test_a_table_without_test_rows_under_known_conditions_is_refused_before_trai
 
 
 def test_a_model_asks_for_its_conditions():
-    with pytest.raises(
-        InputError,
-        match=r"the model needs the conditions temperature, assay: .*conditions=\{'temperature': VALUE, 'assay'",
-    ):
+    with pytest.raises(InputError, match="the model needs the conditions temperature, assay"):
         CONDITIONS.encode_all([(), ()])
     assert CONDITIONS.encode_all([])[0].shape == (0, 3)
     assert Conditions().encode_all([])[0].shape == (0, 0) and Conditions().width == 0

@@ -42,9 +42,8 @@ def test_scores_are_those_of_the_predictions(trained: Trained):
     found = load_predicting_model([str(trained.run.path)]).predict(table.smiles.tolist())
     np.testing.assert_allclose(found.values, scored.prediction, rtol=1e-5)
     np.testing.assert_allclose(found.spread, scored.spread, rtol=1e-5)
-    assert scored.result["n"] == len(table) and scored.result["value"] == pytest.approx(
-        mean_absolute_error(table["target a"], found.values[:, 0]), rel=1e-5
-    )
+    error = mean_absolute_error(table["target a"], found.values[:, 0])
+    assert scored.result["n"] == len(table) and scored.result["value"] == pytest.approx(error, rel=1e-5)
     again, known = evaluate_table(trained.run), trained.result
     assert list(again["members"]) == list(MEMBERS) and again["value"] == pytest.approx(known["value"], rel=1e-6)
     assert again["members"]["kernel"]["rmse"] == pytest.approx(known["members"]["kernel"]["rmse"], rel=1e-6)
@@ -118,15 +117,10 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
 def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: Trained, tmp_path, capsys):
     quick, table = RunFolder(tmp_path / "quick"), trained.labelled
     fit_run(table, trained.options, trained.config, quick, Plan(2, quick=True))
-    assert (
-        unfinished_words(trained.run) is unfinished_words(quick) is None
-        and describe_any(quick.path)["training"] is None
-    )
+    assert unfinished_words(trained.run) is unfinished_words(quick) is describe_any(quick.path)["training"] is None
     quick.begin_parts(Parts("model", 2))
     words = unfinished_words(quick)
-    assert words and words.endswith(
-        "not finished, so only the kernel predicts: if it was interrupted, repeat its command with --resume"
-    )
+    assert words and "only the kernel predicts" in words and "--resume" in words
     assert describe_any(quick.path)["training"] == words
     capsys.readouterr()
     load_for([str(quick.path)], strip_salts=False, conditions={})

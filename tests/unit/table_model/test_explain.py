@@ -65,10 +65,8 @@ def test_contributions_to_labels_far_from_zero_add_up_to_the_prediction(model):
     def away(task: TaskConfig) -> TaskConfig:
         return replace(task, mean=(task.mean[0] + far,), offset=(far,))
 
-    networks = [
-        (net, replace(config, task=away(config.task)), facts)
-        for net, config, facts in model.members["networks"].networks
-    ]
+    near_networks = model.members["networks"].networks
+    networks = [(net, replace(config, task=away(config.task)), facts) for net, config, facts in near_networks]
     members = {**model.members, "networks": NetworksMember(networks)}
     distant = replace(model, task=away(model.task), members=members)
     (near,), (found,) = explained(model, [ASPIRIN]), explained(distant, [ASPIRIN])
@@ -135,7 +133,7 @@ def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     assert (model.weights > 0).all(), "all members take part"
     table.write_text(f"smiles,T,assay\n{ASPIRIN},25,a\n{ASPIRIN},60,b\nC,25,c\n")
     explain = partial(explain_rows, model)
-    found, problems = explain_table(explain, str(table), tmp_path / "out.csv", asked=model.asked_conditions)
+    found, problems = explain_table(explain, str(table), tmp_path / "out.csv", conditions=model.asked_conditions)
     assert found.keys() == {0, 1} and str(problems[2]) == "assay is 'c': the model knows a, b"
     samples = [Sample(ASPIRIN, ("25.0", "a")), Sample(ASPIRIN, ("60.0", "b"))]
     values = model.predict(samples).values[:, 0]
@@ -151,11 +149,7 @@ def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():
     np.testing.assert_allclose(shares(np.array([1.0, np.nan, 2.0]), np.array([0.2, 0.5, 0.3])), [0.4, 0, 0.6])
 
 
-MOL = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
-
-
-def symbols(mols: list[Chem.Mol]) -> list[str]:
-    return ["".join(atom.GetSymbol() for atom in mol.GetAtoms()) for mol in mols]
+MOL = Chem.MolFromSmiles(ASPIRIN)
 
 
 def by_masking(mol: Chem.Mol, predict) -> tuple[np.ndarray, float]:
@@ -173,9 +167,11 @@ def test_stereo_labels_are_those_of_the_whole_molecule():
 
 def test_of_a_sum_over_atoms_each_adds_its_own():
     values = {"C": 1.0, "O": -2.0, "*": 0.25}
-    contributions, base = by_masking(
-        MOL, lambda mols: np.array([sum(values[symbol] for symbol in text) for text in symbols(mols)])
-    )
+
+    def predict(mols: list[Chem.Mol]) -> np.ndarray:
+        return np.array([sum(values[atom.GetSymbol()] for atom in mol.GetAtoms()) for mol in mols])
+
+    contributions, base = by_masking(MOL, predict)
     assert base == 0.25 * 13
     expected = [values[atom.GetSymbol()] - 0.25 for atom in MOL.GetAtoms()]
     np.testing.assert_allclose(contributions, expected, rtol=1e-12)

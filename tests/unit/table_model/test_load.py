@@ -41,8 +41,7 @@ def test_a_model_that_imitates_a_teacher_is_not_for_predicting(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, library):
-    make = {"polars": "DataFrame", "pyarrow": "table"}
-    kind = getattr(pytest.importorskip(library), make[library])
+    kind = getattr(pytest.importorskip(library), {"polars": "DataFrame", "pyarrow": "table"}[library])
     columns = {"id": [1, 2, 3], "smiles": ["CCO", "C[C", "c1ccccc1O"]}
     model = load_model(trained.run.path)
     pd.testing.assert_frame_equal(model.predict(kind(columns)), model.predict(pd.DataFrame(columns)), check_dtype=False)

@@ -9,15 +9,7 @@ from sklearn.svm import SVR
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model import machines
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.machines import (
-    JITTER,
-    NOISE,
-    Compared,
-    Likelihood,
-    Machines,
-    completed,
-    fit_machines,
-)
+from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared, Likelihood, fit_machines
 from graphormer_sepnorm.table_model.reference import SHARES
 
 NUMBER = TaskConfig("regression", "rmse", ("y",))
@@ -33,7 +25,7 @@ def points(count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, 2))
 
 
-def fitted(similarities: np.ndarray, labels: Labels) -> Machines:
+def fitted(similarities: np.ndarray, labels: Labels) -> machines.Machines:
     """Machines on molecules that are all compared with each other and all learnt from."""
     every = np.arange(len(similarities))
     return fit_machines(Compared(similarities, every), labels, every)
@@ -158,7 +150,7 @@ def test_a_bound_becomes_what_the_other_labels_lead_to_expect(numbers):
     y = np.append(10 + 3 * np.random.default_rng(2).normal(size=8), 12.0)[:, None]
     labels = Labels(NUMBER, np.where(np.arange(9)[:, None] == 8, NAN, y), np.tile([-INF, INF], (9, 1, 1)))
     labels.bounds[8, 0, 0] = 12
-    found = completed(compared(known, numbers), labels, np.arange(9)).y[:, 0]
+    found = machines.completed(compared(known, numbers), labels, np.arange(9)).y[:, 0]
     kernel = np.einsum("mgn,g->mn", similarities(known, known), SHARES)
     if len(numbers) < 9:
         part = kernel[:, numbers]
@@ -178,7 +170,7 @@ def test_a_mirrored_table_has_mirrored_values():
     known, y = points(60), points(60, 3)[:, :1]
     above = hidden(y, 0.5)
     below = Labels(NUMBER, -above.y, -above.bounds[..., ::-1])
-    found = [completed(compared(known), each, np.arange(60)).y for each in (above, below)]
+    found = [machines.completed(compared(known), each, np.arange(60)).y for each in (above, below)]
     np.testing.assert_allclose(found[0], -found[1], rtol=1e-6)
 
 
@@ -187,7 +179,7 @@ def test_labels_of_other_molecules_are_neither_read_nor_completed():
     labels = hidden(y, 0.5)
     changed = Labels(NUMBER, labels.y.copy(), labels.bounds.copy())
     changed.y[:10], changed.bounds[:10] = 77.0, (-INF, INF)
-    found = [completed(compared(known), each, learnt).y for each in (labels, changed)]
+    found = [machines.completed(compared(known), each, learnt).y for each in (labels, changed)]
     np.testing.assert_array_equal(found[0][10:], found[1][10:])
     assert np.isnan(found[0][:10][labels.bounded[:10]]).all() and np.isfinite(found[0][10:]).all()
 
@@ -196,11 +188,11 @@ def test_values_stay_within_the_limits_of_the_target():
     known, y = points(40), points(40, 3)[:, :1]
     task = TaskConfig("regression", "rmse", ("y",), limits=((-9.0, 0.75),))
     labels = hidden(y, 0.5)
-    found = completed(compared(known), Labels(task, labels.y, labels.bounds), np.arange(40)).y
+    found = machines.completed(compared(known), Labels(task, labels.y, labels.bounds), np.arange(40)).y
     assert found.max() == 0.75 and (found[labels.bounded] >= 0.5).all()
 
 
 def test_without_bounds_or_without_exact_labels_nothing_is_completed():
     known, plain = points(6), Labels(NUMBER, points(6)[:, :1])
-    assert completed(compared(known), plain, np.arange(6)) is plain
-    assert np.isnan(completed(compared(known), hidden(plain.y, -9.0), np.arange(6)).y).all()
+    assert machines.completed(compared(known), plain, np.arange(6)) is plain
+    assert np.isnan(machines.completed(compared(known), hidden(plain.y, -9.0), np.arange(6)).y).all()

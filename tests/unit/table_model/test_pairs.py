@@ -32,10 +32,8 @@ def test_the_steepest_cliff_comes_first():
 def test_bounds_differ_at_least_as_much_as_they_say():
     """Labels 1, >4, >2, <0.5 of homologues: 3 and 1 above the first, and the last is 0.5, 3.5 and 1.5 below them."""
     mols = read("CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCCCO", "CCCCCCCCCCCCO")
-    y, bounds = (
-        np.array([1.0, np.nan, np.nan, np.nan]),
-        np.array([[-np.inf, np.inf], [4, np.inf], [2, np.inf], [-np.inf, 0.5]]),
-    )
+    y = np.array([1.0, np.nan, np.nan, np.nan])
+    bounds = np.array([[-np.inf, np.inf], [4, np.inf], [2, np.inf], [-np.inf, 0.5]])
     found = {(cliff.lower, cliff.higher): cliff.difference for cliff in activity_cliffs(mols, y, bounds=bounds)}
     assert found == {(0, 1): 3, (0, 2): 1, (3, 0): 0.5, (3, 1): 3.5, (3, 2): 1.5}
 
@@ -90,32 +88,22 @@ def test_the_same_pairs_are_listed_once_with_the_smallest_part():
     """All four pairs differ in O and Cl, in CO and CCl, and three of them in CCO and CCCl."""
     mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
     changes = matched_changes(list(map(cuts_of, mols)), np.array([1.0, 2, 3, 4, 2, 4, 6, 8]))
-    assert {(each.before, each.after): len(each.pairs) for each in changes} == {
-        ("O[*:1]", "Cl[*:1]"): 4,
-        ("OCC[*:1]", "ClCC[*:1]"): 3,
-    }
+    counts = {(each.before, each.after): len(each.pairs) for each in changes}
+    assert counts == {("O[*:1]", "Cl[*:1]"): 4, ("OCC[*:1]", "ClCC[*:1]"): 3}
 
 
-def change(name: str, mean: float, deviation: float, pairs: int) -> Change:
-    return Change(name, "Cl[*:1]", ((0, 1),) * pairs, mean, deviation)
-
-
-def in_order(*changes: Change) -> str:
-    return "".join(each.before for each in surest_first(list(changes)))
-
-
-def test_the_surest_changes_come_first():
+@pytest.mark.parametrize(
+    ("facts", "order"),
+    [([(0.765, 0.871, 3), (0.2, 0.037, 16)], [1, 0]), ([(2, 1, 3), (2, 1, 4), (2, 2, 4), (3, 1, 4)], [3, 1, 0, 2])],
+)
+def test_the_surest_changes_come_first(facts, order):
     """The means over their standard errors: 21.6 and 1.5 without the prior, and about 6 and 2 with it."""
-    uncertain, sure = change("a", 0.765, 0.871, 3), change("b", 0.2, 0.037, 16)
-    assert in_order(uncertain, sure) == "ba"
-    assert in_order(change("a", 2, 1, 3), change("b", 2, 1, 4), change("c", 2, 2, 4), change("d", 3, 1, 4)) == "dbac"
+    changes = [Change("O[*:1]", "Cl[*:1]", ((0, 1),) * pairs, *numbers) for *numbers, pairs in facts]
+    assert surest_first(changes) == [changes[place] for place in order]
 
 
 def test_the_part_is_small_and_behind_one_bond():
-    assert dict(map(reversed, cuts_of(Chem.MolFromSmiles("c1ccccc1CCl")))) == {
-        "Cl[*:1]": "c1ccc(C[*:1])cc1",
-        "ClC[*:1]": "c1ccc([*:1])cc1",
-    }
-    assert cuts_of(Chem.MolFromSmiles("c1ccccc1")) == [] == cuts_of(Chem.MolFromSmiles("C"))
-    biphenyl = "c1ccc(-c2ccccc2)cc1"  # neither half is smaller
-    assert cuts_of(Chem.MolFromSmiles(biphenyl)) == []
+    benzyl, *without = read("c1ccccc1CCl", "c1ccccc1", "C", "c1ccc(-c2ccccc2)cc1")  # no half of biphenyl is smaller
+    found = dict(map(reversed, cuts_of(benzyl)))
+    assert found == {"Cl[*:1]": "c1ccc(C[*:1])cc1", "ClC[*:1]": "c1ccc([*:1])cc1"}
+    assert [cuts_of(mol) for mol in without] == [[], [], []]

@@ -37,9 +37,8 @@ def scores(task, y, prediction) -> Scores:
 
 def test_errors_of_molecules_by_hand():
     assert molecule_errors(ONE, np.array([[1.0], [np.nan]]), np.array([[4.0], [0]])).tolist()[0] == 3
-    found = molecule_errors(
-        TWO, np.array([[1.0, 5], [1, np.nan], [np.nan, np.nan]]), np.array([[3.0, 0], [2, 0], [0, 0]])
-    )
+    y = np.array([[1.0, 5], [1, np.nan], [np.nan, np.nan]])
+    found = molecule_errors(TWO, y, np.array([[3.0, 0], [2, 0], [0, 0]]))
     np.testing.assert_array_equal(found, [(2 / 2 + 5 / 10) / 2, 1 / 2, np.nan])
     assert molecule_errors(CLASSES, np.array([[1.0]]), np.array([[0.75]])).tolist() == [0.25]
     assert len({error_words(task, len(task.targets)) for task in (ONE, TWO, CLASSES)}) == 3

@@ -54,19 +54,13 @@ def test_each_model_predicts_what_it_predicts_by_itself(named):
     """Two kinds, a network with other features, and an average of two networks."""
     together = load_models(named("potency", "safe", "net0", "net1")).predict(ASKED)
     assert list(together) == ["smiles", "a", "b", "toxic", "toxic_class", "logp", "logp_std", "error"]
-    for names, columns in (
-        (["potency"], ["a", "b"]),
-        (["safe"], ["toxic", "toxic_class"]),
-        (["net0", "net1"], ["logp"]),
-    ):
+    parts = ((["potency"], ["a", "b"]), (["safe"], ["toxic", "toxic_class"]), (["net0", "net1"], ["logp"]))
+    for names, columns in parts:
         alone = load_models(named(*names)).predict(ASKED)
         np.testing.assert_allclose(columns_of(together, *columns), columns_of(alone, *columns), rtol=1e-5)
     assert together.error.map(bool).tolist() == [False, False, True]
-    assert (
-        load_model(*named("potency", "safe"))
-        .predict(ASKED)
-        .equals(load_models(named("potency", "safe")).predict(ASKED))
-    )
+    two = named("potency", "safe")
+    assert load_model(*two).predict(ASKED).equals(load_models(two).predict(ASKED))
     assert isinstance(load_predicting_model(named("net0", "net1")), Predictor)
 
 

@@ -23,8 +23,7 @@ from graphormer_sepnorm.table_model.stacking import (
 )
 from tests.molecules import structures_of
 
-NAN, INF = np.nan, np.inf
-EQUAL = np.ones(2)
+NAN, INF, EQUAL = np.nan, np.inf, np.ones(2)
 SMILES = ["Cc1ccccc1", "Clc1ccccc1", "Cc1ccncc1", "CC1CCNCC1", "CC1CCOCC1", "c1ccncc1C", "CCO", "OCC"]
 
 
@@ -146,9 +145,8 @@ def test_disagreement_by_hand():
 
 def test_the_expected_error_by_hand():
     """Of the neighbours one with similarity 1 decides, as its eighth power does."""
-    difficulty = Difficulty(
-        np.array([[np.log(2.0)], [1.0], [0.5], [1.0]]), np.array([[0.5], [np.nan], [1.5]]), np.array([[0.0], [np.inf]])
-    )
+    coefficients, errors = np.array([[np.log(2.0)], [1.0], [0.5], [1.0]]), np.array([[0.5], [NAN], [1.5]])
+    difficulty = Difficulty(coefficients, errors, np.array([[0.0], [INF]]))
     similarity = np.array([[1.0, 1.0, 0.0], [0.0, 0.9, 0.9]])
     near = [(0.5 + BACKGROUND) / (1 + BACKGROUND), (0.9**8 * 1.5 + BACKGROUND) / (0.9**8 + BACKGROUND)]
     expected = 2 * np.array([3.03, 1.03]) * np.sqrt([0.001, 0.101]) * (np.array(near) + 0.03)

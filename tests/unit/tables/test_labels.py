@@ -101,20 +101,12 @@ def test_splits_that_cannot_be_learnt_or_scored_are_refused(train, val, test, pr
         check_splits(options, table_task(options), LabelledTable(rows))
 
 
-@pytest.mark.parametrize(
-    ("kind", "label", "names", "words"),
-    [
-        ("regression", 7.0, (), "all labels of y are 7"),
-        ("classification", 1.0, (), "all labels of y are 1"),
-        ("classification", 1.0, (("0", "active"),), "all labels of y are active"),
-    ],
-)
-def test_one_label_everywhere_is_refused_without_advice_to_split_otherwise(kind, label, names, words):
-    rows = [LabelledRow(number, "C", [label], split) for number, split in enumerate(("train", "train", "val", "test"))]
-    options = TableOptions("a.csv", ("y",), kind)
-    with pytest.raises(InputError) as caught:
+@pytest.mark.parametrize(("kind", "label"), [("regression", "1"), ("classification", "active")])
+def test_one_label_everywhere_is_refused_without_advice_to_split_otherwise(kind, label):
+    rows = [LabelledRow(number, "C", [1.0], split) for number, split in enumerate(("train", "train", "val", "test"))]
+    options, names = TableOptions("a.csv", ("y",), kind), (("0", "active"),) if kind == "classification" else ()
+    with pytest.raises(InputError, match=rf"^a\.csv: all labels of y are {label}: there is nothing to learn$"):
         check_splits(options, table_task(options), LabelledTable(rows, class_names=names))
-    assert str(caught.value) == f"a.csv: {words}: there is nothing to learn"
 
 
 def test_folds_need_no_division_without_them(tmp_path):
@@ -125,9 +117,8 @@ def test_folds_need_no_division_without_them(tmp_path):
     with pytest.raises(InputError, match=r"1 usable row, .* validation; 1 row was skipped, the first of them row 3"):
         read_labelled(TableOptions(short, ("y",)), "ogb")
     folds = read_folds(replace(options, folds=2), "ogb")
-    assert [{split: len(fold.of_split(split)) for split in ("train", "val", "test")} for fold in folds] == [
-        {"train": 2, "val": 1, "test": 3}
-    ] * 2
+    counts = [[len(fold.of_split(split)) for split in ("train", "val", "test")] for fold in folds]
+    assert counts == [[2, 1, 3]] * 2
 
 
 def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):

@@ -8,24 +8,7 @@ import pytest
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables import splits
-from graphormer_sepnorm.tables.splits import (
-    SPLITTERS,
-    Duplicate,
-    Sizes,
-    Structures,
-    balanced,
-    find_duplicates,
-    fold_numbers,
-    fold_splits,
-    known_molecules,
-    largest_first,
-    merge_groups,
-    read_sizes,
-    read_structures,
-    stratified,
-    time_split,
-    with_each_class,
-)
+from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, Structures
 from tests.molecules import structures_of
 
 SHARES = [Sizes(), Sizes(0.6, 0.2, 0.2), Sizes(0.5, 0.2, 0.3)]
@@ -90,7 +73,7 @@ def test_few_rows_are_divided_too(name):
     for rows in range(5):
         found = structures_of(["CCO", "c1ccccc1", "CCN", "C1CC1"][:rows])
         names = SPLITTERS[name](found, np.zeros((rows, 1)), Sizes(), 0)
-        assert len(names) == len(time_split(np.arange(rows), found.keys, Sizes())) == rows
+        assert len(names) == len(splits.time_split(np.arange(rows), found.keys, Sizes())) == rows
         assert set(names) <= set(NAMES)
 
 
@@ -113,7 +96,7 @@ def deepchem(groups: list[str], train: float, val: float, rows: int) -> tuple[li
 @pytest.mark.parametrize("seed", range(20))
 def test_deepchem_on_random_groups(seed):
     groups = [str(number) for number in np.random.default_rng(seed).zipf(1.5, 137)]
-    found = np.array(largest_first(groups, None, Sizes(), 0))
+    found = np.array(splits.largest_first(groups, None, Sizes(), 0))
     for split, rows in zip(NAMES, deepchem(groups, 0.8, 0.1, 137), strict=True):
         assert np.flatnonzero(found == split).tolist() == sorted(rows)
 
@@ -121,13 +104,13 @@ def test_deepchem_on_random_groups(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_every_splitter_and_its_folds_keep_families_together(name, forms):
-    for names in (SPLITTERS[name](forms, None, Sizes(), 0), *fold_splits(SPLITTERS[name], forms, None, 3, 0)):
+    for names in (SPLITTERS[name](forms, None, Sizes(), 0), *splits.fold_splits(SPLITTERS[name], forms, None, 3, 0)):
         assert len(set(zip(forms.families, names, strict=True))) == len(set(forms.families)) == 12
 
 
 def test_random_splits_have_the_rounded_sizes():
     for rows in range(1, 60):
-        found = stratified([str(row) for row in range(rows)], None, Sizes(), 0)
+        found = splits.stratified([str(row) for row in range(rows)], None, Sizes(), 0)
         assert all(abs(found.count(split) - share * rows) < 1 for split, share in vars(Sizes()).items())
 
 
@@ -140,37 +123,37 @@ def test_clusters_hold_what_is_alike_and_part_what_is_not():
 def test_times_by_hand():
     times = np.array([2005, 2001, 2002, 2003, 2004, 2010, 2009, 2006, 2007, 2008])
     keys = [*"abcdefghij"]
-    assert time_split(times, keys, Sizes()) == [*["train"] * 5, "test", "val", *["train"] * 3]
+    assert splits.time_split(times, keys, Sizes()) == [*["train"] * 5, "test", "val", *["train"] * 3]
     keys[5] = "b"  # measured in 2001 and again in 2010: both count from 2001
-    assert time_split(times, keys, Sizes())[5] == "train"
-    assert time_split(times, keys, Sizes())[6] == "test"
+    assert splits.time_split(times, keys, Sizes())[5] == "train"
+    assert splits.time_split(times, keys, Sizes())[6] == "test"
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_training_row_is_later_than_a_test_row_and_no_time_is_torn(seed):
     times = np.random.default_rng(seed).integers(1990, 2030, 200).astype(float)
-    found = np.array(time_split(times, [str(row) for row in range(200)], Sizes()))
+    found = np.array(splits.time_split(times, [str(row) for row in range(200)], Sizes()))
     assert times[found == "train"].max() < times[found == "val"].min()
     assert times[found == "val"].max() < times[found == "test"].min()
 
 
 def test_sizes():
     for text in ("80:10:10", "0.8,0.1,0.1", "80.0:10:10"):
-        assert read_sizes(text) == Sizes(0.8, 0.1, 0.1)
+        assert splits.read_sizes(text) == Sizes(0.8, 0.1, 0.1)
     assert Sizes().counts(1128) == {"train": 902, "val": 113, "test": 113}
     for text in ("", "80:20", "90:10:0", "80:10:20", "40:10:10", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1", "8_0:1:1"):
         with pytest.raises(InputError, match="three that add up"):
-            read_sizes(text)
+            splits.read_sizes(text)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_large_group_goes_where_all_of_it_has_room_and_else_is_not_trained_on(seed):
     groups = ["a"] * 16 + ["b"] * 16 + [f"single {number}" for number in range(8)]
-    found = balanced(groups, None, Sizes(0.5, 0.1, 0.4), seed)
+    found = splits.balanced(groups, None, Sizes(0.5, 0.1, 0.4), seed)
     assert {found[0], found[16]} == {"train", "test"}, "4 rows of training are left for the second group of 16"
     assert [found.count(name) for name in NAMES] == [20, 4, 16]
     groups = ["a"] * 30 + [f"single {number}" for number in range(10)]
-    found = balanced(groups, None, Sizes(0.2, 0.2, 0.6), seed)
+    found = splits.balanced(groups, None, Sizes(0.2, 0.2, 0.6), seed)
     assert set(found[:30]) == {"test"}
     assert [found.count(name) for name in NAMES] == [8, 2, 30]
 
@@ -179,35 +162,35 @@ def test_a_large_group_goes_where_all_of_it_has_room_and_else_is_not_trained_on(
 @pytest.mark.parametrize("name", SPLITTERS)
 @pytest.mark.parametrize("folds", [2, 5])
 def test_every_row_is_out_of_fold_once(name, folds, structures, classes):
-    found = fold_splits(SPLITTERS[name], structures, classes, folds, 0)
+    found = splits.fold_splits(SPLITTERS[name], structures, classes, folds, 0)
     assert np.sum(np.array(found) == "test", axis=0).tolist() == [1] * len(structures.smiles)
     groups = SPLITTERS[name].groups(structures)
     for names in found:
         assert set(names) == set(NAMES)
         assert len(set(zip(groups, names, strict=True))) == len(set(groups))
-    assert found == fold_splits(SPLITTERS[name], structures, classes, folds, 0)
-    assert found != fold_splits(SPLITTERS[name], structures, classes, folds, 1)
+    assert found == splits.fold_splits(SPLITTERS[name], structures, classes, folds, 0)
+    assert found != splits.fold_splits(SPLITTERS[name], structures, classes, folds, 1)
 
 
 def test_folds_are_of_one_size_and_stratified():
     y = np.array([[1.0]] * 20 + [[0.0]] * 80)
-    found = fold_numbers([f"{row:03}" for row in range(100)], y, 5, 0)
+    found = splits.fold_numbers([f"{row:03}" for row in range(100)], y, 5, 0)
     assert np.bincount(found).tolist() == [20] * 5 and np.bincount(found[:20]).tolist() == [4] * 5
     few = y[18:38]  # two of one class
-    assert np.bincount(fold_numbers([str(row) for row in range(20)], few, 5, 0)).tolist() == [4] * 5
+    assert np.bincount(splits.fold_numbers([str(row) for row in range(20)], few, 5, 0)).tolist() == [4] * 5
     for folds in (0, 1, 4):
         with pytest.raises(InputError, match="choose from 2 to 3"):
-            fold_numbers(["a", "b", "c", "c"], None, folds, 0)
+            splits.fold_numbers(["a", "b", "c", "c"], None, folds, 0)
 
 
 def test_groups_that_share_a_molecule_are_merged():
-    assert merge_groups(["c", "b", "a", "d", "a"], ["1", "2", "2", "1", "3"]) == ["c", "a", "a", "c", "a"]
+    assert splits.merge_groups(["c", "b", "a", "d", "a"], ["1", "2", "2", "1", "3"]) == ["c", "a", "a", "c", "a"]
 
 
 def test_duplicates_and_labels_that_contradict_each_other():
     keys = ["x", "y", "x", "z", "y", "x"]
     y = np.array([[1.0, 0], [2, 1], [1.2, np.nan], [9, 9], [2.05, 0], [np.nan, np.nan]])
-    assert find_duplicates(keys, y, y, np.array([0.1, 0.0])) == [
+    assert splits.find_duplicates(keys, y, y, np.array([0.1, 0.0])) == [
         Duplicate("x", (0, 2, 5), (0,)),
         Duplicate("y", (1, 4), (1,)),
     ]
@@ -222,7 +205,7 @@ def test_duplicates_and_labels_that_contradict_each_other():
 )  # fmt: skip
 def test_bounds_that_contradict_each_other(ends, conflict):
     low, high = np.array(ends, np.float64).T[:, :, None]
-    (found,) = find_duplicates(["x", "x"], low, high, np.array([0.1]))
+    (found,) = splits.find_duplicates(["x", "x"], low, high, np.array([0.1]))
     assert found.conflicts == (0,) * conflict
 
 
@@ -236,18 +219,18 @@ def test_three_positives_of_many_are_in_each_split_and_fold(split, structures):
         found = SPLITTERS[split].assign(groups, y, Sizes(), seed)
         assert {name for name, label in zip(found, y[:, 0], strict=True) if label} == set(NAMES)
         assert len(set(zip(groups, found, strict=True))) == len(set(groups))
-    assert len(set(fold_numbers(groups, y, 5, 0)[y[:, 0] == 1].tolist())) == 3
-    for division in fold_splits(SPLITTERS[split], structures, y, 3, 0):
+    assert len(set(splits.fold_numbers(groups, y, 5, 0)[y[:, 0] == 1].tolist())) == 3
+    for division in splits.fold_splits(SPLITTERS[split], structures, y, 3, 0):
         assert {name for name, label in zip(division, y[:, 0], strict=True) if label} == set(NAMES)
 
 
 def test_a_split_that_has_each_class_is_left_as_it_is():
     groups, y = list("abcdef"), np.array([[1.0], [0], [1], [0], [1], [0]])
     parts = np.array(["train", "train", "val", "val", "test", "test"], object)
-    assert with_each_class(parts.copy(), groups, y, NAMES).tolist() == parts.tolist()
+    assert splits.with_each_class(parts.copy(), groups, y, NAMES).tolist() == parts.tolist()
     parts[4] = "train"
-    assert with_each_class(parts.copy(), groups, y, NAMES).tolist() == ["test", *parts[1:].tolist()]
-    assert with_each_class(parts.copy(), groups, None, NAMES).tolist() == parts.tolist()
+    assert splits.with_each_class(parts.copy(), groups, y, NAMES).tolist() == ["test", *parts[1:].tolist()]
+    assert splits.with_each_class(parts.copy(), groups, None, NAMES).tolist() == parts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -264,7 +247,7 @@ def test_a_split_that_has_each_class_is_left_as_it_is():
     ],
 )
 def test_a_family_has_all_salts_isotopes_and_stereoisomers_of_a_molecule(drawn):
-    *found, other = read_structures("mol", [*drawn, "CCCC(=O)O"])
+    *found, other = splits.read_structures("mol", [*drawn, "CCCC(=O)O"])
     assert len({each.family for each in found}) == 1 and other.family != found[0].family
     assert len({each.key for each in found}) > 1
 
@@ -272,19 +255,19 @@ def test_a_family_has_all_salts_isotopes_and_stereoisomers_of_a_molecule(drawn):
 def test_inorganic_salts_of_one_ion_are_different_substances():
     drawn = ["Cl", "[Na+].[Cl-]", "[K+].[Cl-]", "[Ca+2].[Cl-].[Cl-]", "N.N.[Pt+2].[Cl-].[Cl-]", "[NH4+].[Cl-]"]
     for name in ("mol", "mol-without-salts", "mol-standardized"):
-        found = read_structures(name, drawn)
+        found = splits.read_structures(name, drawn)
         assert len({each.family for each in found}) == len({each.key for each in found}) == len(drawn)
 
 
 def test_stereo_that_is_drawn_and_stereo_that_is_lost_are_known():
     salt = "OC(=O)[C@H](O)[C@@H](O)C(=O)O.CC(N)c1ccc2ccccc2c1"
-    drawn = read_structures("mol", ["C[C@H](N)CC", "CC(N)CC", salt])
+    drawn = splits.read_structures("mol", ["C[C@H](N)CC", "CC(N)CC", salt])
     assert [each.has_stereo for each in drawn] == [True, False, False]
     smiles = ["C[C@H](O)C=O", "CC(O)=C=O", salt, "CC([O-])=C(C)C(C)=O.[Na+]", "CC(/O)=C(/C)C(C)=O"]
-    assert [each.loses_stereo for each in read_structures("mol-tautomer", smiles)] == [False] * 4 + [True]
+    assert [each.loses_stereo for each in splits.read_structures("mol-tautomer", smiles)] == [False] * 4 + [True]
 
 
 def test_known_molecules_are_found_in_any_spelling_and_as_salts():
     asked = splits.structures_of("mol", ["OCC", "CC(=O)[O-].[Na+]", "CCC", "C[C"])
     learnt = splits.structures_of("mol", ["CCO", "CC(=O)O", "CCO"])
-    assert known_molecules(asked, learnt) == {"training_molecules": 1, "training_families": 1}
+    assert splits.known_molecules(asked, learnt) == {"training_molecules": 1, "training_families": 1}

@@ -79,9 +79,7 @@ def test_parquet_keeps_the_types_of_columns_that_come_from_parquet(tmp_path):
         "sold": [True, None, False],
         "day": [date(2024, 5, 31), None, date(1, 1, 1)],
         "time": pa.array([datetime(2024, 5, 31), None, datetime(2024, 5, 31, 1, 2, 3, 456)], pa.timestamp("us", "UTC")),
-        "milliseconds": pa.array(
-            [datetime(2024, 5, 31, 1, 2, 3, 5000), None, datetime(9999, 1, 1)], pa.timestamp("ms")
-        ),
+        "last": pa.array([datetime(2024, 5, 31, 1, 2, 3, 5000), None, datetime(9999, 1, 1)], pa.timestamp("ms")),
     }
     given = pa.table(columns | {"list": [[1], [2], [3]]})
     pq.write_table(given, tmp_path / "in.parquet")

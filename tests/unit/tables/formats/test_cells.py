@@ -103,13 +103,10 @@ pq = pytest.importorskip("pyarrow.parquet")
 def test_cells_are_texts_as_in_a_csv(tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "ROWS_AT_ONCE", 2)
     columns = {
-        "Smiles": ["CCO", None, "C"],
-        "n": [1, None, 3],
-        "y": pa.array([0.1, float("nan"), 2], pa.float32()),
-        "day": [datetime(2024, 5, 31), datetime(2024, 5, 31, 12, 30), None],
-        "date": [date(2024, 5, 31), None, None],
+        "Smiles": ["CCO", None, "C"], "n": [1, None, 3], "y": pa.array([0.1, float("nan"), 2], pa.float32()),
+        "day": [datetime(2024, 5, 31), datetime(2024, 5, 31, 12, 30), None], "date": [date(2024, 5, 31), None, None],
         "said": pa.array(["a", "b", "a"]).dictionary_encode(),
-    }
+    }  # fmt: skip
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with open_table(tmp_path / "a.parquet") as table:
         assert table.columns == list(columns)

@@ -8,6 +8,8 @@ from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import Row
 from tests.tables import read, write
 
+ETHANOL = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -103,21 +105,14 @@ def test_smi(tmp_path):
         read(path, "name")
 
 
-def test_the_extension_of_a_cxsmiles_is_no_name(tmp_path):
-    _, rows = read(write(tmp_path, "a.smi", "CCO |^1:0| a radical\nCCO\t|^1:0|\nCCO |\n"))
-    assert [row.fields for row in rows] == [["CCO |^1:0|", "a radical"], ["CCO\t|^1:0|", ""], ["CCO", "|"]]
-
-
-def test_extensions_of_a_cxsmiles_have_a_form(tmp_path):
-    known = ["&1:1", "$;;R$", "(0,0,;1,0,)", "r", "r,^1:0", "", "c:1,t:3", "o12:1,2", "Z:0"]
-    _, rows = read(write(tmp_path, "a.smi", "".join(f"CCO |{each}| x\n" for each in known)))
-    assert [row.fields for row in rows] == [[f"CCO |{each}|", "x"] for each in known]
-
-
-def test_a_name_between_bars_is_no_extension(tmp_path):
-    names = ["|batch 7| x", "|7|", "|red, 2|", "|CAS:64-17-5|"]
-    _, rows = read(write(tmp_path, "a.smi", "".join(f"CCO {name}\n" for name in names)))
-    assert rows == [Row(["CCO", name], "CCO") for name in names]
+def test_the_extension_of_a_cxsmiles_is_no_name_and_a_name_between_bars_no_extension(tmp_path):
+    known = ["^1:0", "&1:1", "$;;R$", "(0,0,;1,0,)", "r", "r,^1:0", "", "c:1,t:3", "o12:1,2", "Z:0"]
+    names = ["|batch 7| x", "|7|", "|red, 2|", "|CAS:64-17-5|", "|"]
+    lines = [*(f"CCO |{each}| x" for each in known), "CCO\t|^1:0|", *(f"CCO {name}" for name in names)]
+    _, rows = read(write(tmp_path, "a.smi", "\n".join(lines)))
+    extended = [*([f"CCO |{each}|", "x"] for each in known), ["CCO\t|^1:0|", ""]]
+    assert [row.fields for row in rows[: len(extended)]] == extended
+    assert rows[len(extended) :] == [Row(["CCO", name], "CCO") for name in names]
 
 
 def test_sdf(tmp_path):
@@ -132,8 +127,7 @@ def test_sdf(tmp_path):
 
 
 def test_a_data_item_is_the_molecule_if_it_is_named(tmp_path):
-    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
-    path = write(tmp_path, "a.sdf", f"{block}>  <parent>\nCCN\n\n$$$$\n")
+    path = write(tmp_path, "a.sdf", f"{ETHANOL}>  <parent>\nCCN\n\n$$$$\n")
     for column, smiles in (((), "CCO"), (("parent",), "CCN"), (("smiles",), "CCO")):
         assert [row.smiles for row in read(path, *column)[1]] == [smiles]
     with pytest.raises(InputError, match="no column 'parents'"):
@@ -161,8 +155,7 @@ def test_a_record_that_rdkit_fails_on_costs_no_other(tmp_path, monkeypatch, fail
         return read_block(block, **options)
 
     monkeypatch.setattr(Chem, "MolFromMolBlock", failing)
-    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
-    _, rows = read(write(tmp_path, "a.sdf", "$$$$\n".join([block, "unlucky" + block, block])))
+    _, rows = read(write(tmp_path, "a.sdf", "$$$$\n".join([ETHANOL, "unlucky" + ETHANOL, ETHANOL])))
     assert [row.smiles for row in rows] == ["CCO", "", "CCO"]
     assert [bool(row.error) for row in rows] == [False, True, False] and "RDKit fails" in rows[1].error
 
@@ -179,19 +172,12 @@ def test_an_impossible_molecule_of_an_sdf_keeps_its_smiles(tmp_path):
     assert [row.smiles for row in read(write(tmp_path, "a.sdf", block + "$$$$\n"))[1]] == ["CC(C)(C)(C)C"]
 
 
-def test_names_of_data_items_may_have_angle_brackets(tmp_path):
-    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+@pytest.mark.parametrize("title", ["", ">99% pure", "> <x>"])
+def test_names_of_data_items_may_have_angle_brackets_and_a_title_may_begin_like_one(tmp_path, title):
     items = ">  <Inhibition (>10 uM)>\n1\n\n> 25 <Inhibition (>30 uM)> (7)\n2\n\n> <a<b>c>\n3\n\n"
-    columns, rows = read(write(tmp_path, "a.sdf", f"{block}{items}$$$$\n"))
+    columns, rows = read(write(tmp_path, "a.sdf", f"{title}{ETHANOL}{items}$$$$\n"))
     assert columns == ["smiles", "name", "Inhibition (>10 uM)", "Inhibition (>30 uM)", "a<b>c"]
-    assert rows == [Row(["CCO", "", "1", "2", "3"], "CCO")]
-
-
-@pytest.mark.parametrize("title", [">99% pure", "> <x>"])
-def test_a_title_may_begin_like_a_data_item(tmp_path, title):
-    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
-    columns, rows = read(write(tmp_path, "a.sdf", f"{title}{block}>  <y>\n1\n\n$$$$\n"))
-    assert columns == ["smiles", "name", "y"] and rows == [Row(["CCO", title, "1"], "CCO")]
+    assert rows == [Row(["CCO", title, "1", "2", "3"], "CCO")]
 
 
 def test_a_ring_of_many_atoms_is_refused_before_rdkit_looks_for_it(tmp_path):
