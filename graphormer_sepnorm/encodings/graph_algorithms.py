@@ -1,8 +1,6 @@
 """Compiled loops over packed molecular graphs, with the arguments of ``adjacency``; importing this imports Numba."""
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE, ends_of_bonds
 from graphormer_sepnorm.graphs import Graphs
@@ -87,6 +85,9 @@ def random_walks(
 
 def components(graphs: Graphs) -> np.ndarray:
     """The number of the connected component of each atom, int32 [T]."""
+    from scipy.sparse import csr_array  # their import takes a while
+    from scipy.sparse.csgraph import connected_components
+
     bonded = csr_array((np.ones(len(graphs.bond), bool), ends_of_bonds(graphs)), shape=(graphs.atom_ptr[-1],) * 2)
     return connected_components(bonded, directed=False)[1]
 
