@@ -107,7 +107,7 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(module.saved, "draw", lambda study, folder, config: None)
+    monkeypatch.setattr(module.saved, "draw_study", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
     monkeypatch.setattr(module.saved, "load_split", lambda table, split, encodings: None)
 
