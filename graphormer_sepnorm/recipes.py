@@ -149,8 +149,8 @@ def dataset_config(
     dataset: str, train: TrainConfig, norm: str | None = None, architecture: Architecture = slim
 ) -> Config:
     """The config of an architecture for a named dataset; raises InputError for an unknown name."""
-    path = find_dataset(dataset)
-    return task_config(dataset, path.featurizer, path.task, train, norm, architecture)
+    source = find_dataset(dataset)
+    return task_config(dataset, source.featurizer, source.task, train, norm, architecture)
 
 
 def task_config(

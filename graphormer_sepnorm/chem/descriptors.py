@@ -66,12 +66,12 @@ def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
 
 def all_descriptors(smiles: Smiles, folder: Path) -> np.ndarray:
     """As ``descriptors``, in several processes, using files in ``folder`` that exist; shows a progress bar."""
-    columns = []
+    chunks = []
     with tqdm(total=len(smiles), desc="descriptors", unit=" molecules", leave=False, disable=None) as progress:
         for chunk, values in map_chunks(partial(kept_descriptors, folder), in_chunks(smiles, CHUNK), list):
-            columns.append(values)
+            chunks.append(values)
             progress.update(len(chunk))
-    return np.concatenate([np.empty((0, len(NAMES)), np.float32), *columns])
+    return np.concatenate([np.empty((0, len(NAMES)), np.float32), *chunks])
 
 
 def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:

@@ -158,8 +158,8 @@ def smiles_of_inchi(text: str) -> tuple[str, bool]:
     """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
     check_count("InChI", len(text), "characters", MAX_SMILES_LENGTH)
     with one_molecule(text):
-        if mol := molecule_of_inchi(text):
-            return Chem.MolToSmiles(mol[0]), mol[1]
+        if read := molecule_of_inchi(text):
+            return Chem.MolToSmiles(read[0]), read[1]
     raise InputError(f"{quoted(text)} is not a valid InChI.")
 
 

@@ -194,7 +194,7 @@ def read_pool(
     added = len(options.of_predictions(predictor).all) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
     partitions = table.columns[-1].to_pylist()
-    files, condition_places = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
+    files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
     as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
     rows, samples = [], []
@@ -202,11 +202,8 @@ def read_pool(
         places, notations = as_there[name]
         row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
         rows.append(row)
-        samples.append(
-            read_samples(condition_places, dict(zip(condition_places, notations, strict=True)), [row])[0]
-            if condition_places
-            else row.smiles
-        )
+        of_places = dict(zip(asked, notations, strict=True))
+        samples.append(read_samples(asked, of_places, [row])[0] if asked else row.smiles)
     molecules = read_molecules(predictor.featurizer, samples)
     told = [domain.warnings_on(molecules) for domain in domains_of(predictor)]
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
@@ -253,11 +250,7 @@ def pick(pool: list[Candidate], request: SuggestRequest) -> list[Candidate]:
 
 def lines_for_people(columns: list[str], predicted: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:
     """Rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
-    decimals, chosen, id_column = (
-        shown_decimals(predicted.model),
-        predicted.acquisition,
-        id_column_among(columns),
-    )
+    decimals, chosen, id_column = shown_decimals(predicted.model), predicted.acquisition, id_column_among(columns)
     decimals_of: dict[str, int | None] = {"similarity": 2}
     for target in [chosen.target] if chosen else predicted.model.targets:
         decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))

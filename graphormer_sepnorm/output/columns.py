@@ -236,9 +236,11 @@ class PartColumns:
             return predictions.values[:, number]
 
         def end(place: int, confidence: float) -> Callable[[Predictions], np.ndarray]:
-            return lambda predictions: interval_ends(self.model, confidence, predictions.values, predictions.spread)[
-                place
-            ][:, number]
+            def end(predictions: Predictions) -> np.ndarray:
+                ends = interval_ends(self.model, confidence, predictions.values, predictions.spread)
+                return ends[place][:, number]
+
+            return end
 
         def in_units(cells: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
             return lambda predictions: measured(cells(predictions)[:, None], [scale])[:, 0]

@@ -162,22 +162,22 @@ class TextWriter(TableWriter):
         return [text and f"{text}{end}" for text in words]
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
-        aligned_mols = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
+        by_place = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
         heads = {
             place: place[1]
             if place[0] in ("predictions", "conditions", "properties")
             else " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])  # after the name of its model, if it has one
-            for place in aligned_mols
+            for place in by_place
             if place[2:] in ((), ("value",)) or place[0] == "models"
         }
         width = max(map(len, heads.values()), default=0)
         for part in ("value", "low", "high"):
-            places = [place for place in aligned_mols if place[2:] == (part,)]
-            aligned_mols |= zip(places, aligned([aligned_mols[place] for place in places]), strict=True)
+            places = [place for place in by_place if place[2:] == (part,)]
+            by_place |= zip(places, aligned([by_place[place] for place in places]), strict=True)
         rows = []
         for place, head in heads.items():
             is_target = place[0] == "predictions"
-            parts = {at[2]: text for at, text in aligned_mols.items() if at[:2] == place[:2]} if is_target else {}
+            parts = {at[2]: text for at, text in by_place.items() if at[:2] == place[:2]} if is_target else {}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             if parts.get("percentile_low") != parts.get("percentile_high"):
                 parts["percentile"] = f"{parts['percentile_low']} to {parts['percentile_high']}"
@@ -187,7 +187,7 @@ class TextWriter(TableWriter):
             parts = {part: text for part, text in parts.items() if part not in said}
             words = [text if part == "unlogged" else f"{SHORT.get(part, part)} {text}" for part, text in parts.items()]
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if is_target else ("", "")
-            rows.append((f"  {head:{width}}", aligned_mols[place] + unit, ends, ", ".join(words), meaning))
+            rows.append((f"  {head:{width}}", by_place[place] + unit, ends, ", ".join(words), meaning))
         are_targets = [place[2:] == ("value",) for place in heads]
         widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
         group = ""

@@ -115,9 +115,9 @@ class Domain:
         """For each of M fingerprints, uint8 [SIZE / 8], the Tanimoto similarities to the training molecules: [N]."""
         sizes = np.diff(self.sparse_bits.indptr)
         for some in in_chunks(bits, ROWS_AT_ONCE):
-            counts = np.unpackbits(np.stack(some), axis=1).astype(np.int16)
-            shared = np.ascontiguousarray((self.sparse_bits @ counts.T).T)
-            for common, size in zip(shared, counts.sum(axis=1, dtype=np.int32), strict=True):
+            wanted = np.unpackbits(np.stack(some), axis=1).astype(np.int16)
+            shared = np.ascontiguousarray((self.sparse_bits @ wanted.T).T)
+            for common, size in zip(shared, wanted.sum(axis=1, dtype=np.int32), strict=True):
                 yield common / np.maximum(sizes + size - common, 1)  # 0 if there is no bit at all
 
     @cached_property

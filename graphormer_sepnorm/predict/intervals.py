@@ -119,10 +119,7 @@ def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     far = Censored(bounds[beyond], np.zeros(beyond.sum()), deviation).expected
     support = np.sort(np.concatenate([exact, far]))
     counts = np.isin(support, exact).astype(np.float64)
-    above, below = (
-        bounds[np.isfinite(bounds[:, 0]), 0],
-        bounds[np.isfinite(bounds[:, 1]), 1],
-    )
+    above, below = bounds[np.isfinite(bounds[:, 0]), 0], bounds[np.isfinite(bounds[:, 1]), 1]
     first, last = np.searchsorted(support, above, "right"), np.searchsorted(support, below)
     share = np.full(len(support), 1 / len(support))
     for _ in range(ROUNDS):

@@ -108,11 +108,11 @@ class Judge:
     def desirabilities(self, predictions: Predictions) -> np.ndarray:
         return np.stack([goal.desirability(goal.values(predictions)) for goal in self.goals], axis=1)
 
-    def desirability(self, desirable: Predictions) -> np.ndarray:
+    def desirability(self, predictions: Predictions) -> np.ndarray:
         """Weighted geometric mean [M] of the desirabilities by goal (Derringer and Suich, 1980)."""
         weights = np.array([goal.weight for goal in self.goals])
         with np.errstate(divide="ignore"):
-            return np.exp(np.log(self.desirabilities(desirable)) @ (weights / weights.sum()))
+            return np.exp(np.log(self.desirabilities(predictions)) @ (weights / weights.sum()))
 
     def probability(self, predictions: Predictions) -> np.ndarray:
         from scipy.sparse.csgraph import connected_components  # its import takes a while
@@ -187,8 +187,8 @@ class Hypervolume:
         owners = {id(goal.owner[0]): goal.owner[0] for goal in chosen if goal.owner}
         if not FEWEST <= len(chosen) <= MOST or len(owners) != 1:
             needed = f"{FEWEST} or {MOST} criteria with one limit on targets of one model"
-            correlations = f"{len(chosen)} such criteria on {len(owners)} models"
-            raise InputError(f"--by hypervolume needs {needed}; the profile has {correlations}")
+            problem = f"{len(chosen)} such criteria on {len(owners)} models"
+            raise InputError(f"--by hypervolume needs {needed}; the profile has {problem}")
         trust = next(iter(owners.values())).trust
         if trust is None or trust.rows is None:
             raise InputError("--by hypervolume needs a model that keeps its training labels")

@@ -120,13 +120,13 @@ class Profile:
         """
         if not lines:
             raise InputError(f"{source} has no criteria: write one such as pIC50 = {{at_least = 8}}")
-        columns = {}
+        criteria = {}
         for name, line in lines.items():
             try:
-                columns[name] = criterion_of(line)
+                criteria[name] = criterion_of(line)
             except ValueError as error:
                 raise InputError(f"{source}: {name}: {error}") from None
-        return cls(columns, source)
+        return cls(criteria, source)
 
     def judge(self, model: PredictingModel) -> Judge:
         """The judge of the predictions of a model.

@@ -196,6 +196,6 @@ def time_section(page: Reported) -> Section | None:
         if not np.isnan(page.test.y[row, place])
     ]
     confidence = float(page.confidence or 0.9)
-    of_target = over_time(checked, reference, confidence, calibrated_labels(page.model))
+    by_target = over_time(checked, reference, confidence, calibrated_labels(page.model))
     expected = "those out of fold on the training molecules"
-    return section(of_target, reference, expected, error_words(page.task), confidence) if of_target else None
+    return section(by_target, reference, expected, error_words(page.task), confidence) if by_target else None

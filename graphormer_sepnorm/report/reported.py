@@ -115,9 +115,8 @@ class Reported(Trained):
     def labelled_pairs(self, place: int, predictions: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The known test labels of a target, and the predictions for them, or other predictions [M, T]."""
         labelled = ~np.isnan(self.test.y[:, place])
-        return self.test.y[labelled, place], (self.test.prediction if predictions is None else predictions)[
-            labelled, place
-        ]
+        others = self.test.prediction if predictions is None else predictions
+        return self.test.y[labelled, place], others[labelled, place]
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
         """Scores, ``BoundScores`` too, on the training labels of a target that a fold predicted; these in words."""
@@ -154,14 +153,14 @@ class Reported(Trained):
     @cached_property
     def replicates(self) -> dict[tuple[int, str], list[LabelledRow]]:
         """The rows that were averaged to one, by the number and the split of the first."""
-        deviations: dict[tuple[int, str], list[LabelledRow]] = {}
+        groups: dict[tuple[int, str], list[LabelledRow]] = {}
         for duplicate in self.labelled.duplicates if self.labelled.measured else ():
             by_split: dict[str, list[LabelledRow]] = {}
             for place in duplicate.rows:
                 row = self.labelled.measured[place]
                 by_split.setdefault(row.split, []).append(row)
-            deviations |= {(same[0].number, split): same for split, same in by_split.items()}
-        return deviations
+            groups |= {(same[0].number, split): same for split, same in by_split.items()}
+        return groups
 
     def bound(self, text: str, place: int) -> str:
         """A censored label of a target with the decimals of the labels, and with more if its bound needs more."""

@@ -134,10 +134,8 @@ def report_final(trained: Trained) -> dict:
     if distributed.rank() == 0:
         run.write_predictions(lines)
         plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
-        repeats, level = (
-            repeatability(options, trained.labelled),
-            reliability.usual_confidence(of_folds.get("trust", {})),
-        )
+        repeats = repeatability(options, trained.labelled)
+        level = reliability.usual_confidence(of_folds.get("trust", {}))
         use = (use_section(run.path, trained.fitted.model, level),)
         report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats, use)
         run.write_test(result)
@@ -311,13 +309,11 @@ def texts_of(together: Predicted, row: int, place: int, decimals: int) -> dict[s
     """The label of a molecule, or its bound, its prediction and the error."""
     bounds = None if together.bounds is None else together.bounds[[row], place]
     (measured,), (arrow,) = at_bounds(together.y[[row], place], bounds)
-    measured_label, prediction = (
-        round(float(each), decimals) for each in (measured, together.by_name[STACK][row, place])
-    )
-    label, predicted, error = (
-        shown(number, decimals) for number in (measured_label, prediction, abs(prediction - measured_label))
-    )
-    return {"measured": {1: ">", -1: "<"}.get(int(arrow), "") + label, "predicted": predicted, "error": error}
+    values = (measured, together.by_name[STACK][row, place])
+    label, prediction = (round(float(each), decimals) for each in values)
+    texts = [shown(number, decimals) for number in (label, prediction, abs(prediction - label))]
+    sign = {1: ">", -1: "<"}.get(int(arrow), "")
+    return {"measured": sign + texts[0], "predicted": texts[1], "error": texts[2]}
 
 
 def title_of_line(lines: Sequence[list[str]], place: int) -> str:

@@ -67,8 +67,8 @@ class MoleculeFeatures:
         work = partial(read_chunk, graphs.featurizer)
         chunks = -(-len(self.molecules) // CHUNK)
         parts = [part for _, part in tracked(map_chunks(work, in_chunks(self.molecules, CHUNK), list), chunks)]
-        read_graphs_of_parts, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
-        self.computed[graphs] = graphs.packed(list(chain(*read_graphs_of_parts)))
+        of_parts, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
+        self.computed[graphs] = graphs.packed(list(chain(*of_parts)))
         self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *counts], "csr"))
         self.computed[descriptor_values] = np.concatenate([fast_descriptors([]), *described])
         self.computed[looks] = np.fromiter(chain(*seen), object)

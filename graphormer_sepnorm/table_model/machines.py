@@ -101,12 +101,12 @@ def solve(
     if not compared.with_all:
         return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
     similarity, shift = compared.mixed_among(rows, weights), 0.0
-    inverse = cho_solve(cho_factor(similarity + np.diag(noise * noise_factors(target.weight)), lower=True), y)
+    dual = cho_solve(cho_factor(similarity + np.diag(noise * noise_factors(target.weight)), lower=True), y)
     if with_vectors:
         vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
-        inverse, shift = (vectors / weights.sum() + inverse) / 2, shift / 2
+        dual, shift = (vectors / weights.sum() + dual) / 2, shift / 2
     coefficients = np.zeros(len(compared.numbers))
-    coefficients[rows] = deviation * inverse
+    coefficients[rows] = deviation * dual
     return weights, coefficients, mean + deviation * shift
 
 

@@ -120,11 +120,11 @@ def matched_changes(
         if measured.sum() >= LEAST_PAIRS:
             first, second = different[~measured].T
             rising, falling = int((low[second] > high[first]).sum()), int((high[second] < low[first]).sum())
-            undecided, values = len(first) - rising - falling, different[measured]
-            moved = y[values[:, 1]] - y[values[:, 0]]
+            undecided, compared = len(first) - rising - falling, different[measured]
+            moved = y[compared[:, 1]] - y[compared[:, 0]]
             if moved.mean() < 0:  # told in the direction that increases the label
-                both, values, moved, rising, falling = both[::-1], values[:, ::-1], -moved, falling, rising
-            of_pairs = tuple((one, two) for one, two in values.tolist())
+                both, compared, moved, rising, falling = both[::-1], compared[:, ::-1], -moved, falling, rising
+            of_pairs = tuple((one, two) for one, two in compared.tolist())
             mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
             changes.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
     return surest_first(with_smallest_parts(changes))

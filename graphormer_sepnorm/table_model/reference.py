@@ -113,11 +113,10 @@ class NormalScores:
         largest = np.where(present, features, -np.inf).max(axis=0, initial=-np.inf)
         columns = np.flatnonzero(largest > least)
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
-        matrices = [
-            np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T
-        ]
-        matrices = [values.astype(np.float32) for values in matrices]  # rounding errors would separate equal values
-        quantiles = np.reshape(matrices, (len(columns), len(levels))).T.astype(np.float64)
+        varying = features[:, columns].astype(np.float64).T
+        by_column = [np.quantile(column[~np.isnan(column)], levels) for column in varying]
+        by_column = [values.astype(np.float32) for values in by_column]  # rounding errors would separate equal values
+        quantiles = np.reshape(by_column, (len(columns), len(levels))).T.astype(np.float64)
         return cls(columns, np.maximum.accumulate(quantiles, axis=0))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
@@ -266,9 +265,8 @@ class Reference:
         start, place = self.counts.indptr.astype(np.int64), self.counts.indices.astype(np.uint16)
         arrays = {"start": start, "place": place, "count": self.counts.data}
         arrays |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles, "described": self.described}
-        arrays |= {name: getattr(self.space, name) for name in ("embeddings", "mean", "scale")} | {
-            "widths": self.widths
-        }
+        arrays |= {name: getattr(self.space, name) for name in ("embeddings", "mean", "scale")}
+        arrays["widths"] = self.widths
         return arrays | ({"conditions": self.conditions} if self.conditions.shape[1] else {})
 
     @classmethod

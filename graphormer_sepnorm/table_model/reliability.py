@@ -110,7 +110,7 @@ def usual_confidence(trust: dict) -> str | None:
 def low_coverage(result: dict) -> list[str]:
     """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
-    level, names = usual_confidence(trust), []
+    level, sentences = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
             share, factor = percent(float(level)), trust.get("needed_width", {}).get(level, {}).get(name)
@@ -119,13 +119,15 @@ def low_coverage(result: dict) -> list[str]:
             if factor is not None:
                 digits = 1 if factor >= LEAST_FACTOR else 2
                 needed = f": to contain {share}, they would have to be {factor:.{digits}f} times as wide"
-            names.append(f"{inside} for such molecules{needed}")
+            sentences.append(f"{inside} for such molecules{needed}")
     sets, highest = trust.get("set_coverage", {}), CONFIDENCES[-1]
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
         held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
         share = sets.get(str(highest), {}).get(name)
-        names.append(held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set")
-    return names
+        sentences.append(
+            held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set"
+        )
+    return sentences
 
 
 def are_many(bounds: int, exact: int) -> bool:
@@ -144,14 +146,14 @@ def is_no_better(facts: dict, metric: str) -> bool:
 
 
 def no_better(result: dict) -> list[str]:
-    names = []
+    sentences = []
     for name, facts in result.get("targets", {}).items():
         if not is_no_better(facts, result["metric"]):
             continue
         ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
         scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
-        names.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
-    return names
+        sentences.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
+    return sentences
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:

@@ -127,7 +127,7 @@ def test_results_of_something_else_are_refused_and_kept(comparison, tmp_path, co
 
 
 def test_the_probe_is_chosen_on_validation(comparison):
-    """Features that tell the training labels by noise alone are best regularized most."""
+    """Features that tell the training labels only by noise are best regularized most."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=60)
     parts = {"train": (rng.normal(size=(60, 40)), y), "val": (rng.normal(size=(200, 40)), rng.normal(size=200))}
