@@ -1,6 +1,7 @@
 """The top of a report: the verdict on each target, a paragraph, cards with the most important numbers, and warnings."""
 
 import re
+import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -10,22 +11,27 @@ from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words
-from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
-from graphormer_sepnorm.table_model.reliability import (
-    USUAL_CONFIDENCE,
-    are_many,
-    is_no_better,
-    low_coverage,
-    usual_confidence,
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.table_model import reliability
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
+from graphormer_sepnorm.table_model.scores import (
+    FEW_TESTED,
+    MEAN,
+    PERCENTILES,
+    RESAMPLES,
+    RIVALS,
+    STACK,
+    columns_of,
+    informative,
+    labels_words,
+    top_words,
 )
-from graphormer_sepnorm.table_model.scores import MEAN, PERCENTILES, RESAMPLES, RIVALS, STACK, columns_of, top_words
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
-FEW_TESTED = 50
 STRENGTHS = ((0.6, "well"), (0.3, "fairly"), (0.0, "weakly"))  # by the lower end of the interval of Spearman's rho
 # Names of columns that are -log10 of a concentration in M, whose scale is not among the options.
 MOLAR_NAMES = re.compile(r"p(IC|EC|AC|XC|GI|CC|ED|LC)50|pK[id]|pActivity|pchembl([ _]value)?", re.IGNORECASE)
@@ -47,36 +53,55 @@ def verdict_of(
     title: str | None = None,
     repeats: Mapping[str, float] | None = None,
     y: np.ndarray | None = None,
-    out_of_fold: Mapping[str, float | None] | None = None,
+    out_of_fold: tuple[Mapping[str, float | None], str] = ({}, ""),
+    calibration: tuple[float | None, str] = (None, ""),
 ) -> dict:
-    """The facts of the verdict on a target with labels y, from its ``scores_by_target`` and ``measure_trust``."""
+    """The facts of the verdict on a target with labels y, from its ``scores_by_target`` and ``measure_trust``.
+
+    ``out_of_fold`` as ``Reported.out_of_fold``; ``calibration``: the ``clear_error``, and of which predictions it is.
+    """
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
     held = sets if level is None else trust["coverage"][level].get(target)
     rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
     factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
-    deviation, metric = (repeats or {}).get(target) or None, task.metric if rmse is None else "rmse"
-    is_few, of_folds = facts["n"] < FEW_TESTED, (out_of_fold or {}).get(metric)
-    calibration = trust.get("calibration_error", {}).get("after", {}).get(target)
+    deviation = (repeats or {}).get(target) or None
+    decimals, (scores, where) = decimals_for([rmse, deviation], rmse), out_of_fold
+    more = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(task, facts, scores)}
     change, of_classes = facts.get("against_mean", {}).get("difference"), TASKS[task.kind].predicts_probabilities
     rival = "the same probability for every molecule" if of_classes else "the mean label"
     return {
         "title": title,  # None for the only target
         "n": facts["n"],  # exact test labels
+        "warning": facts.get("warning"),  # why they say nothing
         "ranks": strength(ranking),  # "" where the order may be chance; None without an interval
         "ranking": ranking | {"title": METRICS[ranking["metric"]].title},  # the score of the order
         "rmse": rmse,
         "repeats": deviation,  # of replicate measurements
-        "decimals": decimals_for([rmse, deviation], rmse),
+        "decimals": decimals,
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
         "example": apart(scale, factor, y) if factor and falls(scale) and y is not None else (),
-        "calibration": None if is_few else calibration,  # mean error; of few it is mostly noise
-        "more": (METRICS[metric].title, of_folds) if is_few and of_folds is not None else None,  # on more labels
+        "calibration": calibration[0],  # mean error of probabilities, and of which
+        "calibrated": calibration[1],
+        "more": {METRICS[name].title: score for name, score in more.items()},  # scores out of fold, and of which labels
+        "where": where,
+        "few": labels_words(facts) if informative(facts) < FEW_TESTED else "",
         "is_worse": bool(change) and (change < 0) == METRICS[task.metric].higher_is_better,  # than the mean
         "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
         "held": held,  # share of labels inside
         "rival": rival if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
     }
+
+
+def to_tell(task: TaskConfig, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
+    """The metrics whose scores out of fold are told: for few test labels, or outside the interval of the test score."""
+    leading, ranking = "rmse" if "rmse" in out_of_fold else task.metric, facts.get("ranking", {})
+    intervals = {task.metric: facts.get("interval", {}).get(STACK), ranking.get("metric", ""): ranking.get("interval")}
+    told = [leading] if informative(facts) < FEW_TESTED else []
+    for name, ends in intervals.items():
+        score = out_of_fold.get(name)
+        told += [name] if ends and score is not None and not ends[0] <= score <= ends[1] else []
+    return [name for name in dict.fromkeys(told) if out_of_fold.get(name) is not None]
 
 
 def scale_of(task: TaskConfig, target: str) -> Scale:
@@ -128,13 +153,21 @@ def verdicts(page: Reported) -> tuple[str, ...]:
     sentences = []
     for target, facts in page.scored.items():
         title, y = page.title_of(target) if are_several else None, page.labels.y[:, columns_of(page.task)[target]]
-        of_folds = page.out_of_fold(target)[0] if facts["n"] < FEW_TESTED else None
-        verdict = verdict_of(page.task, target, facts, page.result["trust"], title, repeats, y, of_folds)
+        calibration: tuple[float | None, str] = None, ""
+        if page.task.kind == "classification":
+            *pairs, calibrated = page.most_labelled(page.task.targets.index(target))
+            calibration = reliability.clear_error(*pairs), calibrated
+        trust, of_folds = page.result["trust"], page.out_of_fold(target)
+        verdict = verdict_of(page.task, target, facts, trust, title, repeats, y, of_folds, calibration)
         sentences.append(line("headline.verdict", verdict=verdict))
     return tuple(sentences)
 
 
 def summary(page: Reported) -> str:
+    if page.results:
+        facts = {"molecules": len(page.tested), "folds": len(page.results), "options": page.options}
+        titles = list(map(page.title_of, page.result["targets"]))
+        return line("scores.folds_summary", kind=page.task.kind, titles=titles, **facts)
     members, keys = [*page.model.members, *page.fitted.left_out], page.labelled.structures.keys
     titles, y, bounds = [page.title_of(target) for target in page.result["targets"]], page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
@@ -155,20 +188,21 @@ def cards(page: Reported) -> tuple[Card, ...]:
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
         lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
         all_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
-    all_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
+    card, tested = folds_card if page.results else target_card, {name: each["n"] for name, each in page.scored.items()}
+    all_cards += [card(page, target, facts) for target, facts in page.scored.items()]
     if (level := page.confidence) is not None:
         widths = trust["mean_width"][level]
         logarithm = any(is_logarithm(page.task, target) for target in widths)
-        all_cards.append(coverage_card(level, trust["coverage"][level], widths, logarithm))
+        all_cards.append(coverage_card(level, mean_of(trust["coverage"][level], tested), widths, logarithm))
     sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     if any(share is not None for share in sets.values()):
-        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
-        all_cards.append(Card("Sets of classes", percent(mean_of(sets)), "", lines))
+        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single, tested))
+        all_cards.append(Card("Sets of classes", percent(mean_of(sets, tested)), "", lines))
     return (*all_cards, *accuracy_cards(page))
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
-    """The ``scores_by_target`` of one, and for few test labels the score out of fold."""
+    """The ``scores_by_target`` of one, and the score out of fold where it is told."""
     metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
     names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
     rivals = [
@@ -179,24 +213,47 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     interval = facts.get("interval", {}).get(STACK)
     numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
     decimals = decimals_for([*(interval or ()), *numbers], value)
-    scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
-    context = {"facts": facts, "top": top_words(facts.get("top", {})), "decimals": decimals, "rivals": rivals}
-    lines = words("headline.target", out_of_fold=scores.get(metric), where=where, **context)
+    scores, where = page.out_of_fold(target)
+    context = {"facts": facts, "labels": labels_words(facts), "top": top_words(facts.get("top", {}))}
+    context |= {"decimals": decimals, "rivals": rivals, "where": where if to_tell(page.task, facts, scores) else ""}
+    lines = words("headline.target", out_of_fold=scores.get(metric), **context)
     return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
 
 
-def coverage_card(
-    level: str, shares: dict[str, float | None], widths: Mapping[str, float] | None = None, is_logarithm: bool = False
-) -> Card:
-    """The mean coverage of the intervals at a confidence level, and the width, also of logarithms, of one target."""
-    width = next(iter(widths.values())) if widths and len(widths) == 1 else None
+def folds_card(page: Reported, target: str, facts: dict) -> Card:
+    """The mean score of a target over the folds that have one, and that of all labels together."""
+    metric = page.task.metric
+    scores = {name: fold["targets"][target]["scores"][STACK][metric] for name, fold in page.results.items()}
+    known = [score for score in scores.values() if score is not None]
+    whole, ends = facts["scores"][STACK][metric], facts.get("interval", {}).get(STACK)
+    several = (statistics.fmean(known), statistics.stdev(known), min(known), max(known)) if len(known) > 1 else ()
+    numbers = *several, whole, *(ends or ())
+    decimals = decimals_for(numbers, numbers[0])
+    texts = words(
+        "scores.folds_card",
+        folds=len(known),
+        missing=[name for name, score in scores.items() if score is None],
+        labels=labels_words(facts).replace("test label", "label"),
+        numbers=[shown(number, decimals) for number in (*several, whole)],
+        interval=shown_interval(ends, decimals) if ends else None,
+        bounds=facts.get("bounds", {}).get(STACK),
+        top=top_words(facts.get("top", {})),
+    )
+    return Card(page.title_of(target), shown(numbers[0], decimals), metric_words(metric), texts)
+
+
+def coverage_card(level: str, share: float, widths: Mapping[str, float], is_logarithm: bool = False) -> Card:
+    """The coverage of the intervals at a confidence level, and the width, also of logarithms, of one target."""
+    width = next(iter(widths.values())) if len(widths) == 1 else None
     factor = 10 ** (width / 2) if width is not None and is_logarithm else None
     lines = words("headline.coverage", level=float(level), width=width, factor=factor)
-    return Card("Intervals", percent(mean_of(shares)), "", lines)
+    return Card("Intervals", percent(share), "", lines)
 
 
-def mean_of(shares: dict[str, float | None]) -> float:
-    return float(np.mean([share for share in shares.values() if share is not None]))
+def mean_of(shares: dict[str, float | None], labels: Mapping[str, int]) -> float:
+    """The share of the labels of all targets that have one, from their numbers."""
+    counts = {name: labels.get(name, 0) for name, share in shares.items() if share is not None}
+    return sum((shares[name] or 0) * count for name, count in counts.items()) / max(sum(counts.values()), 1)
 
 
 def accuracy_cards(page: Reported) -> Iterator[Card]:
@@ -220,20 +277,25 @@ def notes(page: Reported) -> tuple[str, ...]:
     idle = [name for name, weights in by_member if not weights.any()]
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
-    least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
+    least, learnt = min(targets.values(), key=informative), len(page.learnt)
+    others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
         *words(
             "headline.few",
-            warnings={page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts},
-            has_folds=options.split in SPLITTERS and not options.folds and options.test_csv is None,
-            tested=least if least < FEW_TESTED else None,
+            warnings={title: facts["warning"] for title, facts in others.items() if "warning" in facts},
+            has_folds=options.split in SPLITTERS
+            and not page.results
+            and not options.folds
+            and options.test_csv is None,
+            tested=labels_words(least) if informative(least) < FEW_TESTED else None,
             learnt=learnt if learnt < FEW_LEARNT else None,
         ),
-        *as_sentences(known_words(result), *of_labels(options, page.labelled), *low_coverage(result)),
+        *as_sentences(known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
+        *(words("scores.folds_note", is_final=options.final) if page.results else ()),
     )
 
 
@@ -248,7 +310,8 @@ def of_probabilities(page: Reported) -> Iterator[str]:
         constant = float(np.nanmean((page.test.y[:, place] - np.nanmean(page.labels.y[:, place])) ** 2))
         if score is not None and score > constant:
             scores = shown_together([score, constant])
-            yield line("headline.probabilities", title=page.title_of(target), scores=scores)
+            if scores[0] != scores[1]:
+                yield line("headline.probabilities", title=page.title_of(target), scores=scores)
 
 
 def of_salts(page: Reported) -> Iterator[str]:
@@ -296,7 +359,8 @@ def of_bias(page: Reported) -> Iterator[str]:
     for target, place, y, predicted in known_pairs(page):
         tested, of_tested = page.labelled_pairs(place)
         slopes = {"out of fold": resampled_slope(predicted, y)}
-        slopes["on the test molecules"] = resampled_slope(of_tested.astype(np.float64), tested)
+        if not page.results:
+            slopes["on the test molecules"] = resampled_slope(of_tested.astype(np.float64), tested)
         for where, slope in slopes.items():
             if slope is not None and slope.is_biased:
                 yield line("headline.bias", target=target, slope=slope, where=where)

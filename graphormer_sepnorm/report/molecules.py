@@ -38,9 +38,10 @@ def worst_section(page: Reported) -> Section:
         facts += [fact for place in panels for fact in facts_of(page, row, place)]
         if page.looked.warnings[row]:
             facts.append(("warning", page.looked.warnings[row]))
-        smiles, name = page.looked.smiles[row], page.name_of(page.tested[row].number)
+        smiles, name = page.looked.smiles[row], page.tested_name(row)
         molecules.append(Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row)))
-    title = "The test molecules with the largest errors, each with the most similar training molecule."
+    near = "" if page.results else ", each with the most similar training molecule"
+    title = f"The test molecules with the largest errors{near}."
     return Section("Worst predictions", (title,), molecules=tuple(molecules))
 
 
@@ -73,6 +74,8 @@ def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
 
 def neighbour(page: Reported, test_row: int) -> Molecule | None:
     """The training molecule that is most similar to a test molecule."""
+    if page.results:  # it was learnt, too
+        return None
     trust, conditions, smiles = page.trust, None, page.looked.smiles[test_row]
     assert trust.rows is not None
     if page.options.feature_columns:

@@ -66,7 +66,8 @@ def probabilities_section(page: Reported) -> Section:
         if len(y):
             caption = f"{target} at the threshold {CUT:g}"
             grids.append(counts_grid(caption, names, y > 0.5, probability >= CUT))
-            grids.append(thresholds_grid(target, names, y, probability))
+            *most, where = page.most_labelled(place)
+            grids.append(thresholds_grid(f"{target} at other thresholds{where and ', '}{where}", names, *most))
     said = words("predictions.thresholds", cut=f"{CUT:g}")
     return Section("Predictions", said, tuple(grids), tuple(curve_charts(page, with_precision=True)))
 
@@ -97,7 +98,7 @@ def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> lis
 
     def text_of(row: int) -> str:
         tested, interval = page.tested[row], page.interval(row, place)
-        facts = [page.name_of(tested.number), tested.smiles, f"measured {page.label_text(tested, place)}"]
+        facts = [page.tested_name(row), tested.smiles, f"measured {page.label_text(tested, place)}"]
         facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
         return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
 
@@ -171,19 +172,33 @@ def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predic
     return Grid(header, tuple((name, *(f"{count:,}" for count in row)) for name, row in rows), caption)
 
 
-def thresholds_grid(target: str, names: Sequence[str], y: np.ndarray, probability: np.ndarray) -> Grid:
-    """Sensitivity, specificity and precision at several thresholds, and at those that find most positives."""
+def thresholds_grid(caption: str, names: Sequence[str], y: np.ndarray, probability: np.ndarray) -> Grid:
+    """Sensitivity, specificity and precision at several thresholds, and at those that find most positives.
+
+    These are rounded down, so that the number as it is printed finds as many.
+    """
     rows, positive = [], y > 0.5
     best = np.sort(probability[positive])[::-1]
-    finding = {best[math.ceil(share * len(best)) - 1]: f" (finds {share:.0%})" for share in FOUND if len(best)}
+    finding = {}
+    for share in FOUND if len(best) else ():
+        finding[rounded_down(best[math.ceil(share * len(best)) - 1])] = f" (finds {share:.0%})"
     for threshold in (*THRESHOLDS, *finding):
         chosen = probability >= threshold
         cells = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
-        shares = (f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED for part, of in cells)
+        counts = (((part & of).sum(), of.sum()) for part, of in cells)
+        shares = (f"{part / of:.2f} ({part:,} of {of:,})" if of else UNDEFINED for part, of in counts)
         count = f"{chosen.sum():,} ({chosen.mean():.0%})"
         rows.append((f"{threshold:.3g}{finding.get(threshold, '')}", count, *shares))
     header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")
-    return Grid(header, tuple(rows), f"{target} at other thresholds")
+    return Grid(header, tuple(rows), caption)
+
+
+def rounded_down(probability: float) -> float:
+    """The largest number of three significant digits that is not above a probability."""
+    if not probability > 0:
+        return 0.0
+    size = 10.0 ** (2 - math.floor(math.log10(probability)))
+    return float(f"{math.floor(probability * size) / size:.3g}")
 
 
 def curve_charts(page: Reported, with_precision: bool = False) -> Iterator[Chart]:

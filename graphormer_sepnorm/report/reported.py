@@ -1,6 +1,7 @@
 """A trained table model as its report sees it, and the texts of its numbers and molecules."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -9,22 +10,22 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
-from graphormer_sepnorm.predict.training_rows import decimals_of
+from graphormer_sepnorm.predict.training_rows import TrainingRows, decimals_of
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.report.page import Picture, line
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
-from graphormer_sepnorm.table_model.scores import columns_of, scores_of
+from graphormer_sepnorm.table_model.scores import columns_of, rarer_class, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores
+from graphormer_sepnorm.training.experiment import Scores
 
 CUT = 0.5  # probability from which on a molecule is predicted as class 1
 
@@ -46,9 +47,12 @@ class Trained:
 class Reported(Trained):
     """A trained model with its scores on test molecules."""
 
-    test: StackScores
+    test: Scores
     plain: np.ndarray  # predictions [M, T] before calibration
     looked: ComparedMolecules
+    results: Mapping[str, dict] = field(
+        default_factory=dict
+    )  # of the folds by name, if all their rows are the test rows
 
     @property
     def model(self) -> TableModel:
@@ -95,14 +99,19 @@ class Reported(Trained):
 
     @cached_property
     def tested(self) -> list[LabelledRow]:
-        return self.labelled.of_split("test")
+        return self.labelled.rows if self.results else self.labelled.of_split("test")
 
     def networks(self) -> list[RunFolder]:
-        return self.run.members() if "networks" in self.result["members"] else []
+        return self.run.members() if "networks" in self.model.members else []
 
     def title_of(self, target: str) -> str:
         """The name of a target in the result, for users: several classes have that of their column."""
         return self.options.targets[0] if self.adds_up else target
+
+    def tested_name(self, row: int) -> str:
+        """The ``name_of`` a test molecule, with the fold in which it was tested."""
+        tested = self.tested[row]
+        return self.name_of(tested.number) + (f", {tested.split}" if tested.split in self.results else "")
 
     def name_of(self, number: int) -> str:
         """The id of a row of the table, or its number if the table has no ids."""
@@ -118,12 +127,31 @@ class Reported(Trained):
         others = self.test.prediction if predictions is None else predictions
         return self.test.y[labelled, place], others[labelled, place]
 
+    def most_labelled(self, place: int) -> tuple[np.ndarray, np.ndarray, str]:
+        """The ``labelled_pairs`` of a target of two classes, or those out of fold if they have more of the rarer class.
+
+        The third part says which, as ``out_of_fold``; "" for those of the test molecules.
+        """
+        rows, pairs = self.folds.predicted, self.labelled_pairs(place)
+        y = self.labels.y[rows, place]
+        known = ~np.isnan(y)
+        if self.results or min(y[known].sum(), (1 - y[known]).sum()) <= min(pairs[0].sum(), (1 - pairs[0]).sum()):
+            return *pairs, ""
+        values = self.model.final(self.fitted.out_of_fold.values[rows])
+        return y[known], values[known, place], self.out_of_fold(self.task.targets[place])[1]
+
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
-        """Scores, ``BoundScores`` too, on the training labels of a target that a fold predicted; these in words."""
+        """Scores, ``BoundScores`` too, on the training labels of a target that a fold predicted; these in words.
+
+        There are none where all rows are the test rows.
+        """
+        if self.results:
+            return {}, ""
         rows, columns = self.folds.predicted, columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
         labelled = ~np.isnan(y).all(axis=1)
-        where = line("shared.where", labels=int(labelled.sum()), is_training=self.folds.predict_all)
+        rarer = None if self.is_regression else rarer_class(self.task, columns, y[labelled])
+        where = line("shared.where", labels=int(labelled.sum()), rarer=rarer, is_training=self.folds.predict_all)
         scores = scores_of(self.task, y[labelled], values[labelled])
         if self.labels.bounds is not None:
             bounded = bound_scores(y[:, 0], self.labels.bounds[rows, columns][:, 0], values[:, 0])
@@ -186,7 +214,7 @@ class Reported(Trained):
     @cached_property
     def class_sets(self) -> list[list[str]]:
         """The sets of the test molecules by target as texts, at the usual confidence; empty without sets."""
-        if (sets := self.trust.class_sets) is None:
+        if self.results or (sets := self.trust.class_sets) is None:
             return []
         arguments = self.test.prediction, float(USUAL_CONFIDENCE)
         return [sets.texts(group, *arguments, names) for group, names in enumerate(self.task.classes)]
@@ -204,8 +232,8 @@ class Reported(Trained):
         """The decimals of the predictions of each target: those of its labels, or of probabilities."""
         if not self.is_regression:
             return [PROBABILITY_DECIMALS] * len(self.task.targets)
-        assert self.trust.rows is not None
-        return self.trust.rows.decimals
+        rows = None if self.model.trust is None else self.model.trust.rows
+        return (rows or TrainingRows.of(self.labels.y)).decimals
 
     @property
     def confidence(self) -> str | None:
@@ -215,7 +243,7 @@ class Reported(Trained):
     def interval_ends(self) -> np.ndarray:
         """The ends of the intervals of the test molecules at ``confidence``: [M, T, 2]; NaN without intervals."""
         prediction = self.test.prediction
-        if self.confidence is None or self.trust.intervals is None:
+        if self.results or self.confidence is None or self.trust.intervals is None:
             return np.full((*prediction.shape, 2), np.nan)
         ends = self.trust.intervals.ends(float(self.confidence), prediction, self.test.spread, self.task.limits)
         return np.stack(ends, axis=-1)

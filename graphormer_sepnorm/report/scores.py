@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.headline import FEW_TESTED, gain_of
+from graphormer_sepnorm.report.headline import gain_of
 from graphormer_sepnorm.report.page import (
     DIAGONAL,
     MOST_POINTS,
@@ -25,7 +25,7 @@ from graphormer_sepnorm.report.page import (
     words,
 )
 from graphormer_sepnorm.report.reported import Reported, Trained, constant_words
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, completed, fit_machines
@@ -34,12 +34,15 @@ from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_value
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
 from graphormer_sepnorm.table_model.scores import (
+    FEW_TESTED,
     MEAN,
     MOST_DRAWN,
     RESAMPLES,
     STACK,
     columns_of,
+    informative,
     interval,
+    labels_words,
     or_none,
     paired_difference,
     resampled,
@@ -55,13 +58,16 @@ LEAST_BINNED = 20  # molecules, of which a mean error does not say more about ch
 
 
 def scores_section(page: Reported) -> Section:
-    metric, weights, targets = page.task.metric, page.result["weights"], page.result["targets"]
-    least = min((facts["n"] for facts in targets.values()), default=0)
+    metric, weights, targets = page.task.metric, page.result.get("weights", {}), page.result["targets"]
+    few = few_words(page)
     described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
     grids = []
     for name, facts in targets.items():
         always = "" if page.is_regression else f": always {page.frequent_class(name)[1]}"
-        title = f"{page.title_of(name)}, {counted(facts['n'], 'test label')}"
+        title = f"{page.title_of(name)}, {labels_words(facts)}"
+        if page.results:
+            title = f"{page.title_of(name)}, all folds together"
+            grids.append(folds_grid(page, name))
         grids.append(scores_grid(title, facts, page.task, constant_words(page.task) + always, page.out_of_fold(name)))
     if len(weights) > 1:
         members = {
@@ -73,8 +79,28 @@ def scores_section(page: Reported) -> Section:
             "description": list(described.values()),
         }
         grids.append(Grid.of(members, "members"))
-    facts = {"members": len(weights), "few": least if least < FEW_TESTED else None, "only": described}
+    if page.results:
+        return Section("Scores", words("scores.folds", metric=page.metric, is_final=page.options.final), tuple(grids))
+    facts = {"members": len(weights), "few": few, "only": described}
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
+
+
+def few_words(page: Reported) -> str | None:
+    """The labels of the target with the fewest, if they are few."""
+    least = min(page.result["targets"].values(), key=informative, default=None)
+    return labels_words(least) if least and informative(least) < FEW_TESTED else None
+
+
+def folds_grid(page: Reported, target: str) -> Grid:
+    """The scores of a target, a row per fold."""
+    metric, folds = page.task.metric, [result["targets"][target] for result in page.results.values()]
+    columns: dict[str, list[str]] = {"fold": list(page.results)}
+    columns["labels"] = [labels_words(fold).replace(" test labels", "").replace(" test label", "") for fold in folds]
+    for name, title in {STACK: "prediction", "forest": "forest", MEAN: constant_words(page.task)}.items():
+        if all(name in fold["scores"] for fold in folds):
+            lead = folds[0]["scores"][STACK][metric]
+            columns[title] = shown_together((fold["scores"][name][metric] for fold in folds), lead)
+    return Grid.of(columns, page.title_of(target))
 
 
 def scores_grid(
@@ -89,7 +115,7 @@ def scores_grid(
     names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds", {})
     members = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
     rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in members]
-    if out_of_fold is not None:
+    if out_of_fold and out_of_fold[1]:
         rows.append((f"prediction, {out_of_fold[1]}", out_of_fold[0], out_of_fold[0]))
     columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
@@ -196,9 +222,11 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     return curve
 
 
-def trust_section(page: Reported) -> Section:
+def trust_section(page: Reported) -> Section | None:
     """The coverage of the intervals, or the calibration of the probabilities."""
     trust = page.result["trust"]
+    if page.results and not trust.keys() & {"coverage", "set_coverage", "brier"}:
+        return None
     if "coverage" in trust:
         return intervals_section(page)
     if "brier" in trust:
@@ -220,9 +248,11 @@ def intervals_section(page: Reported) -> Section:
     has_undefined = any(None in widths.values() for widths in trust["mean_width"].values())
     counts = {"least": min(exact), "most": max(exact), "untested": untested}
     said = words("trust.intervals", trust=trust, has_undefined=has_undefined, **counts)
-    assert page.trust.intervals is not None
-    shares = coverage_curve(page.trust.intervals, page.test).T
-    charts = tuple(coverage_chart(target, covered) for target, covered in zip(page.panels, shares, strict=False))
+    charts: tuple[Chart, ...] = ()
+    if not page.results:
+        assert page.trust.intervals is not None
+        shares = coverage_curve(page.trust.intervals, page.test).T
+        charts = tuple(coverage_chart(target, covered) for target, covered in zip(page.panels, shares, strict=False))
     said += unlike_words(page, "Coverage can be below the confidence")
     return Section("Intervals", said, (Grid.of(columns),), charts)
 
@@ -240,7 +270,7 @@ def coverage_chart(target: str, shares: np.ndarray) -> Chart:
 
 def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
     """Why fewer test labels than promised can be inside, which is the consequence."""
-    split = None if page.options.test_csv is not None or page.options.folds else page.options.split
+    split = None if page.options.test_csv is not None or page.options.folds or page.results else page.options.split
     grow = page.result["trust"].get("errors_grow", False)
     return words("trust.unlike", consequence=consequence, split=split, errors_grow=grow)
 
@@ -250,11 +280,10 @@ def calibration_section(page: Reported) -> Section:
     columns = {
         f"{title}, {stage}": shown_together(trust[name][stage][target] for target in targets)
         for name, title in (("calibration_error", "calibration error"), ("brier", "Brier score"))
-        for stage in ("before", "after")
+        for stage in trust[name]
     }
-    least = min(facts["n"] for facts in page.result["targets"].values())
     shown_columns = list(columns.values())
-    few, is_same = least if least < FEW_TESTED else None, shown_columns[::2] == shown_columns[1::2]
+    few, is_same = few_words(page), len(columns) == 4 and shown_columns[::2] == shown_columns[1::2]
     said = words("trust.calibration", trust=trust, are_several=len(targets) > 1, few=few, is_same=is_same)
     grid = Grid.of({"": list(targets), **columns})
     return Section("Calibration", (*said, *of_sets(page)), (grid,), tuple(reliability_charts(page)))
@@ -285,8 +314,10 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
             yield Chart(f"{target}: calibration", *axes, line("trust.reliability"), lines, dots)
 
 
-def distance_section(page: Reported) -> Section:
+def distance_section(page: Reported) -> Section | None:
     trust, of = page.result["trust"], error_words(page.task, len(page.task.targets))
+    if "compared" not in trust:
+        return None
     parts = [part for part in trust["error_by_similarity"] if part["n"]]
     columns = {
         "similarity": [f"{part['from']:g} to {part['to']:g}" for part in parts],
@@ -295,7 +326,7 @@ def distance_section(page: Reported) -> Section:
     }
     compared = trust["compared"] if trust["compared"] < len(page.looked.smiles) else None
     counts = {"count": trust["unfamiliar"], "compared": compared}
-    paragraphs = words("trust.distance", has_conditions=bool(page.model.conditions.columns), **counts)
+    paragraphs = words("trust.distance", has_conditions=bool(page.options.feature_columns), **counts)
     return Section("Distance to the training molecules", paragraphs, (Grid.of(columns),), tuple(distance_charts(page)))
 
 

@@ -153,6 +153,7 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     pairs_section,
     cliffs_section,
     training_section,
-    lambda page: use_section(page.run.path, page.model, page.confidence),
+    lambda page: use_section(page.run.path, page.model, page.confidence) if page.model.members else None,
 )
+OF_TEST_SET = {data_section, time_section, contributions_section}  # not of all rows
 LATE = {contributions_section, pairs_section, cliffs_section}  # they take seconds

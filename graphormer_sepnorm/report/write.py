@@ -3,7 +3,7 @@
 ``lines`` are those of ``predictions.csv``: a header, and for each molecule row, SMILES, fold, labels and predictions.
 """
 
-import statistics
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,52 +12,34 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.intervals import fit_intervals
-from graphormer_sepnorm.predict.training_rows import decimals_of
-from graphormer_sepnorm.report.headline import as_sentences, cards, coverage_card, notes, summary, verdict_of, verdicts
-from graphormer_sepnorm.report.molecules import WORST
-from graphormer_sepnorm.report.page import (
-    Card,
-    Chart,
-    Grid,
-    Molecule,
-    ReportPage,
-    Section,
-    glossary,
-    line,
-    metric_words,
-    render,
-    words,
-)
-from graphormer_sepnorm.report.predictions import dots_of, hero, parity_chart, structures
-from graphormer_sepnorm.report.reported import Reported, Trained, constant_words, plain_picture, worst_first
-from graphormer_sepnorm.report.scores import learning_curve, scores_grid
-from graphormer_sepnorm.report.sections import LATE, SECTIONS, use_section
+from graphormer_sepnorm.predict.classes import brier_score, calibration_error
+from graphormer_sepnorm.predict.predictors import Nearness
+from graphormer_sepnorm.predict.trust import calibrated
+from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
+from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
+from graphormer_sepnorm.report.predictions import hero, structures
+from graphormer_sepnorm.report.reported import Reported, Trained
+from graphormer_sepnorm.report.scores import learning_curve
+from graphormer_sepnorm.report.sections import LATE, OF_TEST_SET, SECTIONS
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
-from graphormer_sepnorm.runs.plots import MAX_PANELS, at_bounds, plot_predictions
+from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
 from graphormer_sepnorm.table_model.compare import labels_of_texts
-from graphormer_sepnorm.table_model.fit import LEAST_SHARE
-from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.table_model.scores import (
-    MEAN,
-    STACK,
-    Predicted,
-    columns_of,
-    scores_of,
-    scores_of_target,
-    top_words,
-)
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, scores_by_target, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
+from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
-from graphormer_sepnorm.tables.remarks import repeatability
-from graphormer_sepnorm.tables.splits import known_words
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tables.writers.base import DIGITS
-from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.training.experiment import Scores
 
 
 def report(trained: Trained) -> dict:
@@ -112,32 +94,29 @@ def pages_of(page: Reported) -> Iterator[ReportPage]:
     first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
     written: dict[Callable, Section | None] = {}
     for writers in (set(SECTIONS) - LATE, LATE):
+        writers = writers - OF_TEST_SET if page.results else writers
         written |= {write: write(page) for write in SECTIONS if write in writers}
         sections = tuple(section for write in SECTIONS if (section := written.get(write)))
         yield ReportPage(*first, (*sections, glossary(top, sections)), *last, drawn)
 
 
 def report_final(trained: Trained) -> dict:
-    """As ``report``, on predictions out of fold; intervals that are scored on a fold are calibrated on the others."""
-    run, labels, folds, options = trained.run, trained.labels, trained.folds, trained.options
-    whole, results = np.arange(len(labels)), []
+    """As ``report``, on predictions out of fold; intervals scored on a fold are those of the others."""
+    run, labels, folds = trained.run, trained.labels, trained.folds
+    whole, results = np.arange(len(labels)), {}
     final = scores_of_rows(trained, whole, whole)
-    for outside, inside in folds.parts():
-        try:
+    for number, (outside, inside) in enumerate(folds.parts()):
+        with contextlib.suppress(InputError):  # labels of one class
             scores = scores_of_rows(trained, inside, outside)
-        except InputError:  # labels of one class
-            continue
-        results.append({**scores.result, "trust": coverage_of(trained, scores, outside)})
+            results[f"fold-{number}"] = {**scores.result, "trust": trust_of(trained, scores, outside)}
     lines = prediction_lines(trained, final)
-    of_folds = pooled(results, predicted_together(labels.task, lines)) if results else {}
-    result = final.result | facts_out_of_fold(trained, of_folds.get("trust", {}))
+    together = predicted_together(labels.task, lines)
+    trust = pooled(list(results.values()), together)["trust"] if results else {}
+    result = final.result | facts_out_of_fold(trained, trust)
     if distributed.rank() == 0:
         run.write_predictions(lines)
         plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
-        repeats = repeatability(options, trained.labelled)
-        level = reliability.usual_confidence(of_folds.get("trust", {}))
-        use = (use_section(run.path, trained.fitted.model, level),)
-        report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats, use)
+        report_together(trained, result, together, results or {"fold-0": result})
         run.write_test(result)
     return result
 
@@ -152,14 +131,13 @@ def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> ev
     return evaluate.score_predictions(trained.fitted.model, scored, means, stacked)
 
 
-def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
-    """As ``measure_trust``, of intervals that are calibrated on other rows; empty without intervals."""
-    trust, out, labels = trained.fitted.model.trust, trained.fitted.out_of_fold, trained.labels
-    if trust is None or trust.intervals is None or np.isnan(labels.y[others]).all(axis=0).any():
-        return {}
-    bounds = None if labels.bounds is None else labels.bounds[others]
-    intervals = fit_intervals(labels.y[others], out.values[others], out.spread[others], LEAST_SHARE, bounds)
-    return reliability.measure_trust(replace(trust, intervals=intervals), scores, scores.plain)
+def trust_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
+    """As ``measure_trust``, of intervals and sets of classes that are calibrated on other rows."""
+    model, out = trained.fitted.model, trained.fitted.out_of_fold
+    assert model.trust is not None
+    trust = fit_trust(model.trust.domain, trained.labels.take(others), out.values[others], out.spread[others])
+    prediction = scores.prediction if trust.calibration is None else calibrated(scores.plain, trust)
+    return reliability.measure_trust(trust, replace(scores, prediction=prediction), scores.plain)
 
 
 def prediction_lines(trained: Trained, final: evaluate.StackScores) -> list[list]:
@@ -178,45 +156,55 @@ def prediction_lines(trained: Trained, final: evaluate.StackScores) -> list[list
 
 def report_folds(
     whole: RunFolder,
-    task: TaskConfig,
     options: TableOptions,
     results: Sequence[dict],
-    lines: Sequence[list[str]],
-    repeats: Mapping[str, float] | None = None,
-    last: Sequence[Section] = (),
+    table: LabelledTable,
+    result: dict,
+    together: Predicted,
 ) -> None:
-    """Writes the report on the results of the folds, with further sections; ``repeats`` as ``repeatability``."""
-    together = predicted_together(task, lines)
-    together = replace(together, task=make_task(task).fitted(together.y))
-    task, of_all, y = together.task, pooled(results, together), together.y
-    titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
-    trust, grids, verdicts = of_all.get("trust", {}), [], []
-    top: list[Card] = []
-    for name, title in list(titles.items())[:MAX_PANELS]:
-        folds, columns = [result["targets"][name] for result in results], columns_of(task)[name]
-        facts, named = scores_of_target(together, columns), title if len(titles) > 1 else None
-        grids.append(folds_grid(task, title, folds))
-        grids.append(scores_grid(f"{title}, all folds together", facts, task, "mean of all labels"))
-        top += score_cards(task, title, folds, facts)
-        verdict = verdict_of(task, name, facts, trust, named, repeats, y[:, columns])
-        verdicts.append(line("headline.verdict", verdict=verdict))
-    top += [coverage_card(level, shares) for level, shares in trust.get("coverage", {}).items()]
-    parity = (parity_of(together, lines, place) for place in range(min(len(task.targets), MAX_PANELS)))
-    metric, charts, drawn = METRICS[task.metric].title, tuple(filter(None, parity)), {}
-    sections = [Section("Scores", words("scores.folds", metric=metric, is_final=options.final), tuple(grids))]
-    if charts:
-        errors = reliability.molecule_errors(task, y, together.by_name[STACK])
-        drawn = structures([row[1] for row in lines[1:]], errors)
-        worst = [row for row in worst_first(errors)[:WORST].tolist() if not np.isnan(errors[row])]
-        molecules = tuple(worst_molecule(together, lines, row) for row in worst)
-        sections.append(Section("Worst predictions", ("The molecules with the largest errors.",), molecules=molecules))
-    kind, named = "final" if options.final else "folds", titles.values()
-    facts = {"molecules": len(lines) - 1, "folds": len(results), "options": options}
-    summary = line(f"scores.{kind}_summary", kind=task.kind, titles=named, **facts)
-    notes = *as_sentences(known_words(of_all), *reliability.low_coverage(of_all)), *words(f"scores.{kind}_note")
-    parts = tuple(top), notes, (*sections, *last, glossary(top, sections)), tuple(verdicts), charts, drawn
-    title = options.title or f"{whole.path.name}: {', '.join(named)}"
-    write_atomically(whole.report, render(ReportPage(title, summary, *parts)))
+    """Writes the report on the results of the folds; ``table`` as ``tested_rows``, ``result`` as ``pooled``."""
+    named = {f"fold-{number}": each for number, each in enumerate(results)}
+    task = make_task(together.task).fitted(together.y)
+    values = together.by_name[STACK]
+    model = TableModel(task, options.featurizer, {}, np.ones((0, len(task.targets))))
+    fitted = FittedTable(model, Stacked(values[None], values, np.zeros_like(values)), {})
+    numbers = np.array([list(named).index(row.split) for row in table.rows])
+    molecules = MoleculeFeatures([row.smiles for row in table.rows])
+    labels = Labels(task, together.y, together.bounds)
+    trained = Trained(whole, fitted, molecules, labels, Folds(numbers), table, options)
+    report_together(trained, result, together, named)
+
+
+def tested_rows(tables: Sequence[LabelledTable], read: Sequence[LabelledTable]) -> LabelledTable:
+    """The test rows of all folds, in the order of the table; their split is the fold. ``read`` has all rows."""
+    parts = [[place for place, row in enumerate(table.rows) if row.split == "test"] for table in tables]
+    rows = [
+        replace(table.rows[place], split=f"fold-{fold}")
+        for fold, (table, places) in enumerate(zip(tables, parts, strict=True))
+        for place in places
+    ]
+    taken = (table.structures.take(places) for table, places in zip(tables, parts, strict=True))
+    structures = sum(taken, Structures())
+    order = sorted(range(len(rows)), key=lambda place: rows[place].number)
+    folds = zip(*(table.measured for table in read), strict=True)
+    measured = [
+        replace(same[0], split=next(f"fold-{fold}" for fold, row in enumerate(same) if row.split == "test"))
+        for same in folds
+    ]
+    whole = replace(read[0], rows=[rows[place] for place in order], structures=structures.take(order))
+    return replace(whole, measured=measured)
+
+
+def report_together(trained: Trained, result: dict, together: Predicted, results: Mapping[str, dict]) -> None:
+    """Writes the report on predictions of all rows, with the results of the folds by name."""
+    task, values, smiles = trained.labels.task, together.by_name[STACK], [row.smiles for row in trained.labelled.rows]
+    unknown = Nearness(np.full(len(smiles), np.nan), [""] * len(smiles), np.full(len(smiles), np.nan))
+    errors = reliability.molecule_errors(task, together.y, values)
+    looked = reliability.ComparedMolecules(smiles, unknown, [""] * len(smiles), errors)
+    scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
+    page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
+    *_, whole = pages_of(page)
+    write_atomically(trained.run.report, render(whole))
 
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
@@ -227,43 +215,8 @@ def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicte
     return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
 
 
-def folds_grid(task: TaskConfig, title: str, folds: Sequence[dict]) -> Grid:
-    """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
-    columns = {
-        "fold": [f"fold-{number}" for number in range(len(folds))],
-        "labels": [f"{fold['n']:,}" for fold in folds],
-    }
-    lead = folds[0]["scores"][STACK][task.metric]
-    for name, title_of_name in {STACK: "prediction", "forest": "forest", MEAN: constant_words(task)}.items():
-        if all(name in fold["scores"] for fold in folds):
-            columns[title_of_name] = shown_together((fold["scores"][name][task.metric] for fold in folds), lead)
-    return Grid.of(columns, title)
-
-
-def score_cards(task: TaskConfig, title: str, folds: Sequence[dict], facts: dict) -> Iterator[Card]:
-    """A card with the mean score of a target over the folds, if all folds have one, and that of all labels together."""
-    scores = [fold["scores"][STACK][task.metric] for fold in folds]
-    if None in scores:
-        return
-    whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)
-    numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores), whole, *(ends or ())
-    texts = words(
-        "scores.folds_card",
-        folds=len(scores),
-        labels=facts["n"],
-        numbers=shown_together(numbers, numbers[0]),
-        interval=shown_interval(ends, decimals_for(numbers, numbers[0])) if ends else None,
-        bounds=facts.get("bounds", {}).get(STACK),
-        top=top_words(facts.get("top", {})),
-    )
-    yield Card(title, shown_together(numbers, numbers[0])[0], metric_words(task.metric), texts)
-
-
 def pooled(results: Sequence[dict], together: Predicted) -> dict:
-    """The numbers of all folds together that sentences on a result read, those that every fold has.
-
-    ``targets`` has the ``bounds`` and ``top`` of ``together``, as ``scores_by_target``; ``censored`` their number.
-    """
+    """The scores and the numbers of all folds together, those that every fold has, in the form of a result."""
     facts: dict = {
         name: sum(result[name] for result in results)
         for name in ("n", "training_molecules", "training_families")
@@ -272,62 +225,42 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
         facts["censored"] = dict(censored)
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
-    facts["targets"] = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
-    for name, columns in columns_of(together.task).items():
-        parts = {"bounds": together.with_bounds(columns), "top": together.tops(columns)}
-        facts["targets"][name] |= {part: scores for part, scores in parts.items() if scores}
-    levels = {reliability.usual_confidence(result["trust"]) for result in results}
-    level = levels.pop()
-    if levels or level is None:
-        return facts
-    covered = [result["trust"]["coverage"][level] for result in results]
-    shares = {
-        name: sum((shares[name] or 0) * n for shares, n in zip(covered, numbers, strict=True)) / sum(numbers)
-        for name, numbers in counts.items()
-        if sum(numbers)
-    }
-    return facts | {"trust": {"coverage": {level: shares}}}
+    facts["targets"] = scores_by_target(together)
+    return facts | {"trust": pooled_trust([result["trust"] for result in results], counts, together)}
 
 
-def parity_of(together: Predicted, lines: Sequence[list[str]], place: int) -> Chart | None:
-    """Predicted against measured values of a target of a regression; None without labels."""
-    bounds = None if together.bounds is None else together.bounds[:, place]
-    y, predicted = together.y[:, place], together.by_name[STACK][:, place]
-    measured, _ = at_bounds(y, bounds)
-    if together.task.kind != "regression" or np.isnan(measured).all():
-        return None
-    decimals = decimals_of(measured[~np.isnan(measured)])
-
-    def text_of(row: int) -> str:
-        facts = [f"{name} {text}" for name, text in texts_of(together, row, place, decimals).items()]
-        return "\n".join((title_of_line(lines, row), lines[row + 1][1], *facts[:2]))
-
-    return parity_chart(together.task.targets[place], dots_of(y, bounds, predicted, text_of))
-
-
-def texts_of(together: Predicted, row: int, place: int, decimals: int) -> dict[str, str]:
-    """The label of a molecule, or its bound, its prediction and the error."""
-    bounds = None if together.bounds is None else together.bounds[[row], place]
-    (measured,), (arrow,) = at_bounds(together.y[[row], place], bounds)
-    values = (measured, together.by_name[STACK][row, place])
-    label, prediction = (round(float(each), decimals) for each in values)
-    texts = [shown(number, decimals) for number in (label, prediction, abs(prediction - label))]
-    sign = {1: ">", -1: "<"}.get(int(arrow), "")
-    return {"measured": sign + texts[0], "predicted": texts[1], "error": texts[2]}
+def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], together: Predicted) -> dict:
+    """What ``measure_trust`` and similarities say of all folds together: means over labels, ``counts`` by target."""
+    trust: dict = {}
+    for name in ("coverage", "mean_width", "set_coverage", "one_class"):
+        if all(part.get(name) for part in parts):
+            trust[name] = {
+                level: mean_of_folds([part[name][level] for part in parts], counts) for level in parts[0][name]
+            }
+    if together.task.kind == "classification":
+        for name, score in (("calibration_error", calibration_error), ("brier", brier_score)):
+            values = score(together.y, together.by_name[STACK])
+            trust[name] = {"after": reliability.values_by_target(together.task.targets, values)}
+    if all("compared" in part for part in parts):
+        trust |= {name: sum(part[name] for part in parts) for name in ("unfamiliar", "compared")}
+        trust["error_by_similarity"] = [
+            same[0] | mean_of_bins(same) for same in zip(*(part["error_by_similarity"] for part in parts), strict=True)
+        ]
+    return trust
 
 
-def title_of_line(lines: Sequence[list[str]], place: int) -> str:
-    """The name of a molecule, or its row, and the fold in which it was tested."""
-    row, _, fold, *_ = line = lines[place + 1]
-    name = line[-1] if lines[0][-1] == NAME else ""
-    return f"{name or f'row {row}'}, {fold}"
+def mean_of_folds(shares: Sequence[dict], counts: Mapping[str, list[int]]) -> dict[str, float | None]:
+    """The means over the labels of all folds by target; None without labels, and if a fold with labels has none."""
+    means: dict[str, float | None] = {}
+    for name, numbers in counts.items():
+        known = [(each.get(name), n) for each, n in zip(shares, numbers, strict=True) if n]
+        values = [share for share, _ in known if share is not None]
+        is_whole = known and len(values) == len(known)
+        means[name] = float(np.average(values, weights=[n for _, n in known])) if is_whole else None
+    return means
 
 
-def worst_molecule(together: Predicted, lines: Sequence[list[str]], row: int) -> Molecule:
-    targets, facts = together.task.targets, []
-    for place in np.flatnonzero(~np.isnan(together.y[row]))[:MAX_PANELS].tolist():
-        labels, of = together.y[:, place], f" {targets[place]}" if len(targets) > 1 else ""
-        texts = texts_of(together, row, place, decimals_of(labels[~np.isnan(labels)]))
-        facts += [(f"{name}{of}", text) for name, text in texts.items()]
-    smiles = lines[row + 1][1]
-    return Molecule(title_of_line(lines, row), smiles, plain_picture(smiles), tuple(facts))
+def mean_of_bins(bins: Sequence[dict]) -> dict:
+    """The number and the mean error of molecules of the same similarity in all folds."""
+    n = sum(each["n"] for each in bins)
+    return {"n": n, "error": sum(each["n"] * (each["error"] or 0) for each in bins) / n if n else None}

@@ -34,6 +34,7 @@ USUAL_CONFIDENCE = "0.9"
 SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets; of growing errors
 LEAST_TESTED = 30  # molecules whose errors are compared with their similarities
 LEAST_FACTOR = 1.1  # of too narrow intervals, that is shown with one decimal
+CALIBRATED = 200  # draws of labels of which probabilities are right
 TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
@@ -138,6 +139,8 @@ def are_many(bounds: int, exact: int) -> bool:
 def is_no_better(facts: dict, metric: str) -> bool:
     """Whether the model is not clearly better than the mean label; with many bounds, the likelihood decides."""
     bounds = facts.get("bounds", {})
+    if "warning" in facts:
+        return False
     if MEAN in bounds and are_many(bounds[MEAN]["bounds"], facts["n"]):
         ours, means = (bounds[each]["log_likelihood"] for each in (STACK, MEAN))
         return ours is not None and means is not None and ours <= means
@@ -154,6 +157,24 @@ def no_better(result: dict) -> list[str]:
         scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
         sentences.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return sentences
+
+
+def unjudged(result: dict) -> list[str]:
+    """Why targets are not judged, or not scored."""
+    targets, title = result.get("targets", {}), METRICS[result["metric"]].title
+    reasons = {
+        name: f" is left out of the test {title}: {reason}" for name, reason in result.get("left_out", {}).items()
+    }
+    reasons |= {name: f": {facts['warning']}" for name, facts in targets.items() if "warning" in facts}
+    return [f"{name}{reason}" for name, reason in reasons.items()]
+
+
+def clear_error(y: np.ndarray, probability: np.ndarray) -> float | None:
+    """The ``calibration_error`` of one target [M]; None if calibrated probabilities often have it by chance."""
+    drawn = np.random.default_rng(0).random((len(y), CALIBRATED)) < probability[:, None]
+    by_chance = calibration_error(drawn.astype(float), np.broadcast_to(probability[:, None], drawn.shape))
+    (error,) = calibration_error(y[:, None], probability[:, None])
+    return float(error) if len(y) and error > np.quantile(by_chance, 1 - SIGNIFICANCE) else None
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:

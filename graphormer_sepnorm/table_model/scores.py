@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded, top_scores
 from graphormer_sepnorm.tasks.metrics import Metric
@@ -17,6 +18,8 @@ MOST_DRAWN = 10_000  # most labels that are bootstrapped; with more, the interva
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN, STACK = "mean", "stack"
 OfRows = Callable[[np.ndarray, np.ndarray], np.ndarray]
+FEW_TESTED = 50  # labels below which a score is uncertain
+LEAST_RARE = 10  # labels of the rarer class below which a classification is not judged
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 
 
@@ -80,9 +83,11 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     y, by_name = predicted.of(columns)
     metric = METRICS[predicted.task.metric]
     scores: dict = {"n": len(y)}
-    if len(y) < 2:
-        scores["warning"] = "only 1 test molecule has a label: its error is not a score" if len(y) else "no test labels"
     scores["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
+    if TASKS[predicted.task.kind].predicts_probabilities:
+        scores["rarer"] = rarer_class(predicted.task, columns, y)
+    if warning := reason_not_to_judge(scores):
+        scores["warning"] = warning
     if bounds := predicted.with_bounds(columns):
         scores["bounds"] = bounds
     if tops := predicted.tops(columns):
@@ -101,6 +106,36 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
             pair = [names.index(STACK), names.index(rival)]
             scores[against] = paired_difference(metric, y, by_name[STACK], by_name[rival], drawn[:, pair])
     return scores
+
+
+def rarer_class(task: TaskConfig, columns: slice, y: np.ndarray) -> dict[str, str | int]:
+    """The rarer one of two classes, or of several all except the most frequent, and the number of its labels [M, C]."""
+    ones = y.sum(axis=0)
+    counts = ones if TASKS[task.kind].adds_up else np.array([len(y) - ones[0], ones[0]])
+    names, place = task.classes[columns.start or 0], int(counts.argmax())
+    return {"class": names[1 - place] if len(names) == 2 else f"not {names[place]}", "n": len(y) - int(counts[place])}
+
+
+def reason_not_to_judge(facts: dict) -> str:
+    """Why the test labels of a target, with these ``scores_by_target``, say nothing; empty if they do."""
+    labels, rare = facts["n"], facts.get("rarer", {}).get("n", LEAST_RARE)
+    if labels < 2:
+        return "only 1 test molecule has a label: its error is not a score" if labels else "no test labels"
+    if rare >= LEAST_RARE:
+        return ""
+    count = f"{rare or 'none'} of {labels:,} test labels {'is' if rare < 2 else 'are'} {facts['rarer']['class']}"
+    return f"{count}: {'too few to judge' if rare else 'no ROC-AUC'}"
+
+
+def informative(facts: dict) -> int:
+    """The number of labels that a score rests on: of classes, as many as there would be of two equal classes."""
+    return min(facts["n"], 2 * facts["rarer"]["n"]) if "rarer" in facts else facts["n"]
+
+
+def labels_words(facts: dict) -> str:
+    """The number of test labels in ``scores_by_target``, and that of the rarer class."""
+    rarer = f", {facts['rarer']['n']:,} of them {facts['rarer']['class']}" if "rarer" in facts else ""
+    return counted(facts["n"], "test label") + rarer
 
 
 def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:

@@ -80,6 +80,7 @@ def evaluate(
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
     from graphormer_sepnorm.runs.numbers import counted
+    from graphormer_sepnorm.table_model.reliability import unjudged
     from graphormer_sepnorm.tables.splits import known_words
 
     for name, words in result.get("other_scale", {}).items():
@@ -94,6 +95,7 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
     if more := skipped - len(reasons):
         yield f"and {more:,} more"
     yield from target_lines(result)
+    yield from unjudged(result)
     if known := known_words(result):
         yield known
 

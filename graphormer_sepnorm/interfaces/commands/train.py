@@ -22,7 +22,7 @@ from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interva
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.evaluate import targets_on_test
-from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
+from graphormer_sepnorm.table_model.reliability import low_coverage, no_better, unjudged
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say_once, train_folds, train_table
@@ -31,7 +31,6 @@ from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tables.splits import known_words
-from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -196,11 +195,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
     yield from filter(None, [known_words(result)])
     yield from no_better(result)
     yield from low_coverage(result)
-    for target, facts in result.get("targets", {}).items():
-        if "warning" in facts:
-            yield f"{target}: {facts['warning']}"
-    for target, reason in result.get("left_out", {}).items():
-        yield f"{target} is left out of the test {METRICS[result['metric']].title}: {reason}"
+    yield from unjudged(result)
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
         are = "is" if count == 1 else "are"
@@ -210,9 +205,9 @@ def left_out_lines(result: dict) -> Iterator[str]:
 
 
 def interval_words(result: dict) -> str:
-    """The interval of the only score of a table model, to follow the score; empty without one."""
+    """The interval of the only score of a table model, to follow the score; empty without one, and for folds."""
     scores = list(targets_on_test(result).values())
-    if len(scores) != 1 or not scores[0]["interval"]:
+    if "deviation" in result or len(scores) != 1 or not scores[0]["interval"]:
         return ""
     ends = shown_interval(scores[0]["interval"], decimals_for([scores[0]["value"]]))
     return f", 95 % interval {ends} on {counted(scores[0]['molecules'], 'label')}"
@@ -224,6 +219,7 @@ def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
         yield f"open {shlex.quote(str(folder / REPORT))} in a browser for the scores and how far to trust predictions"
     quoted = shlex.quote(str(folder if is_model else folder.with_name(f"{folder.name}-model")))
     if not is_model:
-        yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quoted}"
+        how = f"with --final in place of --folds and with --out {quoted}"
+        yield f"folds do not predict: for a model, repeat this command {how}"
     command = f"graphormer-sepnorm predict {quoted} FILE -o predictions.csv --interval 0.9 --domain"
     yield f"{'predict other molecules' if is_model else 'then predict other molecules'}: {command}"
