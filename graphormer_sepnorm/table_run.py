@@ -12,7 +12,7 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.report.reported import Trained
-from graphormer_sepnorm.report.write import pooled, predicted_together, report, report_folds, tested_rows
+from graphormer_sepnorm.report.write import pooled, predicted_together, report, report_folds, rows_of_folds
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import distributed, progress
@@ -130,7 +130,7 @@ def train_folds(
             forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         lines = predictions_out_of_fold(whole, options.folds)
-        table = tested_rows(tables, read)
+        table = rows_of_folds(tables)
         together = predicted_together(replace(config.task, class_names=table.class_names), lines)
         result |= pooled(results, together)
         whole.write_predictions(lines)

@@ -68,7 +68,8 @@ def verdict_of(
     deviation = (repeats or {}).get(target) or None
     decimals, (scores, where) = decimals_for([rmse, deviation], rmse), out_of_fold
     more = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(task, facts, scores)}
-    change, of_classes = facts.get("against_mean", {}).get("difference"), TASKS[task.kind].predicts_probabilities
+    change = None if "warning" in facts else facts.get("against_mean", {}).get("difference")
+    of_classes = TASKS[task.kind].predicts_probabilities
     rival = "the same probability for every molecule" if of_classes else "the mean label"
     return {
         "title": title,  # None for the only target
@@ -165,9 +166,13 @@ def verdicts(page: Reported) -> tuple[str, ...]:
 
 def summary(page: Reported) -> str:
     if page.results:
-        facts = {"molecules": len(page.tested), "folds": len(page.results), "options": page.options}
-        titles = list(map(page.title_of, page.result["targets"]))
-        return line("scores.folds_summary", kind=page.task.kind, titles=titles, **facts)
+        facts = {
+            "molecules": len(page.tested),
+            "folds": max(len(page.folds), len(page.results)),
+            "options": page.options,
+        }
+        named = list(map(page.title_of, page.result["targets"]))
+        return line("scores.folds_summary", kind=page.task.kind, titles=named, **facts)
     members, keys = [*page.model.members, *page.fitted.left_out], page.labelled.structures.keys
     titles, y, bounds = [page.title_of(target) for target in page.result["targets"]], page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
@@ -188,12 +193,17 @@ def cards(page: Reported) -> tuple[Card, ...]:
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
         lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
         all_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
-    card, tested = folds_card if page.results else target_card, {name: each["n"] for name, each in page.scored.items()}
+    card, tested = (
+        folds_card if page.results else target_card,
+        {name: each["n"] for name, each in page.result["targets"].items()},
+    )
     all_cards += [card(page, target, facts) for target, facts in page.scored.items()]
     if (level := page.confidence) is not None:
         widths = trust["mean_width"][level]
-        logarithm = any(is_logarithm(page.task, target) for target in widths)
-        all_cards.append(coverage_card(level, mean_of(trust["coverage"][level], tested), widths, logarithm))
+        width = next(iter(widths.values())) if len(widths) == 1 else None
+        factor = 10 ** (width / 2) if width is not None and is_logarithm(page.task, next(iter(widths))) else None
+        lines = words("headline.coverage", level=float(level), width=width, factor=factor)
+        all_cards.append(Card("Intervals", percent(mean_of(trust["coverage"][level], tested)), "", lines))
     sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     if any(share is not None for share in sets.values()):
         lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single, tested))
@@ -214,9 +224,9 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
     decimals = decimals_for([*(interval or ()), *numbers], value)
     scores, where = page.out_of_fold(target)
-    context = {"facts": facts, "labels": labels_words(facts), "top": top_words(facts.get("top", {}))}
-    context |= {"decimals": decimals, "rivals": rivals, "where": where if to_tell(page.task, facts, scores) else ""}
-    lines = words("headline.target", out_of_fold=scores.get(metric), **context)
+    told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
+    context = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals}
+    lines = words("headline.target", labels=labels_words(facts), decimals=decimals, **context, **told)
     return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
 
 
@@ -233,21 +243,13 @@ def folds_card(page: Reported, target: str, facts: dict) -> Card:
         "scores.folds_card",
         folds=len(known),
         missing=[name for name, score in scores.items() if score is None],
-        labels=labels_words(facts).replace("test label", "label"),
+        labels=labels_words(facts, "label"),
         numbers=[shown(number, decimals) for number in (*several, whole)],
         interval=shown_interval(ends, decimals) if ends else None,
         bounds=facts.get("bounds", {}).get(STACK),
         top=top_words(facts.get("top", {})),
     )
     return Card(page.title_of(target), shown(numbers[0], decimals), metric_words(metric), texts)
-
-
-def coverage_card(level: str, share: float, widths: Mapping[str, float], is_logarithm: bool = False) -> Card:
-    """The coverage of the intervals at a confidence level, and the width, also of logarithms, of one target."""
-    width = next(iter(widths.values())) if len(widths) == 1 else None
-    factor = 10 ** (width / 2) if width is not None and is_logarithm else None
-    lines = words("headline.coverage", level=float(level), width=width, factor=factor)
-    return Card("Intervals", percent(share), "", lines)
 
 
 def mean_of(shares: dict[str, float | None], labels: Mapping[str, int]) -> float:
@@ -277,7 +279,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     idle = [name for name, weights in by_member if not weights.any()]
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
-    least, learnt = min(targets.values(), key=informative), len(page.learnt)
+    learnt = len(page.learnt)
     others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
@@ -288,7 +290,7 @@ def notes(page: Reported) -> tuple[str, ...]:
             and not page.results
             and not options.folds
             and options.test_csv is None,
-            tested=labels_words(least) if informative(least) < FEW_TESTED else None,
+            tested=few_words(page),
             learnt=learnt if learnt < FEW_LEARNT else None,
         ),
         *as_sentences(known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)),
@@ -297,6 +299,12 @@ def notes(page: Reported) -> tuple[str, ...]:
         *of_salts(page),
         *(words("scores.folds_note", is_final=options.final) if page.results else ()),
     )
+
+
+def few_words(page: Reported) -> str | None:
+    """The labels of the target with the fewest, if they are few."""
+    least = min(page.result["targets"].values(), key=informative, default=None)
+    return labels_words(least) if least and informative(least) < FEW_TESTED else None
 
 
 def as_sentences(*remarks: str) -> list[str]:
@@ -308,7 +316,7 @@ def of_probabilities(page: Reported) -> Iterator[str]:
     brier = page.result.get("trust", {}).get("brier", {}).get("after", {})
     for place, (target, score) in enumerate(brier.items()):
         constant = float(np.nanmean((page.test.y[:, place] - np.nanmean(page.labels.y[:, place])) ** 2))
-        if score is not None and score > constant:
+        if score is not None and score > constant and "warning" not in page.result["targets"][target]:
             scores = shown_together([score, constant])
             if scores[0] != scores[1]:
                 yield line("headline.probabilities", title=page.title_of(target), scores=scores)

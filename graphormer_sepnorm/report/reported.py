@@ -102,7 +102,7 @@ class Reported(Trained):
         return self.labelled.rows if self.results else self.labelled.of_split("test")
 
     def networks(self) -> list[RunFolder]:
-        return self.run.members() if "networks" in self.model.members else []
+        return self.run.members() if "networks" in self.result.get("members", ()) else []
 
     def title_of(self, target: str) -> str:
         """The name of a target in the result, for users: several classes have that of their column."""

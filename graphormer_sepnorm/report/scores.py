@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.headline import gain_of
+from graphormer_sepnorm.report.headline import few_words, gain_of
 from graphormer_sepnorm.report.page import (
     DIAGONAL,
     MOST_POINTS,
@@ -40,7 +40,6 @@ from graphormer_sepnorm.table_model.scores import (
     RESAMPLES,
     STACK,
     columns_of,
-    informative,
     interval,
     labels_words,
     or_none,
@@ -85,17 +84,11 @@ def scores_section(page: Reported) -> Section:
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
 
-def few_words(page: Reported) -> str | None:
-    """The labels of the target with the fewest, if they are few."""
-    least = min(page.result["targets"].values(), key=informative, default=None)
-    return labels_words(least) if least and informative(least) < FEW_TESTED else None
-
-
 def folds_grid(page: Reported, target: str) -> Grid:
     """The scores of a target, a row per fold."""
     metric, folds = page.task.metric, [result["targets"][target] for result in page.results.values()]
     columns: dict[str, list[str]] = {"fold": list(page.results)}
-    columns["labels"] = [labels_words(fold).replace(" test labels", "").replace(" test label", "") for fold in folds]
+    columns["labels"] = [labels_words(fold, "label") for fold in folds]
     for name, title in {STACK: "prediction", "forest": "forest", MEAN: constant_words(page.task)}.items():
         if all(name in fold["scores"] for fold in folds):
             lead = folds[0]["scores"][STACK][metric]

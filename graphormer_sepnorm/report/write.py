@@ -162,37 +162,29 @@ def report_folds(
     result: dict,
     together: Predicted,
 ) -> None:
-    """Writes the report on the results of the folds; ``table`` as ``tested_rows``, ``result`` as ``pooled``."""
+    """Writes the report on the results of the folds; ``table`` as ``rows_of_folds``, ``result`` as ``pooled``."""
     named = {f"fold-{number}": each for number, each in enumerate(results)}
     task = make_task(together.task).fitted(together.y)
     values = together.by_name[STACK]
     model = TableModel(task, options.featurizer, {}, np.ones((0, len(task.targets))))
     fitted = FittedTable(model, Stacked(values[None], values, np.zeros_like(values)), {})
-    numbers = np.array([list(named).index(row.split) for row in table.rows])
-    molecules = MoleculeFeatures([row.smiles for row in table.rows])
-    labels = Labels(task, together.y, together.bounds)
-    trained = Trained(whole, fitted, molecules, labels, Folds(numbers), table, options)
+    labels, folds = Labels(task, together.y, together.bounds), Folds(np.zeros(len(values), np.int64))
+    trained = Trained(whole, fitted, MoleculeFeatures([]), labels, folds, table, options)
     report_together(trained, result, together, named)
 
 
-def tested_rows(tables: Sequence[LabelledTable], read: Sequence[LabelledTable]) -> LabelledTable:
-    """The test rows of all folds, in the order of the table; their split is the fold. ``read`` has all rows."""
-    parts = [[place for place, row in enumerate(table.rows) if row.split == "test"] for table in tables]
-    rows = [
-        replace(table.rows[place], split=f"fold-{fold}")
-        for fold, (table, places) in enumerate(zip(tables, parts, strict=True))
-        for place in places
-    ]
-    taken = (table.structures.take(places) for table, places in zip(tables, parts, strict=True))
-    structures = sum(taken, Structures())
+def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
+    """The test rows of all folds, in the order of the table; their split is the fold."""
+    parts = []
+    for fold, table in enumerate(tables):
+        part = table.take([place for place, row in enumerate(table.rows) if row.split == "test"])
+        parts.append(part.with_splits([f"fold-{fold}"] * len(part.rows)))
+    rows, structures = (
+        [row for part in parts for row in part.rows],
+        sum((part.structures for part in parts), Structures()),
+    )
     order = sorted(range(len(rows)), key=lambda place: rows[place].number)
-    folds = zip(*(table.measured for table in read), strict=True)
-    measured = [
-        replace(same[0], split=next(f"fold-{fold}" for fold, row in enumerate(same) if row.split == "test"))
-        for same in folds
-    ]
-    whole = replace(read[0], rows=[rows[place] for place in order], structures=structures.take(order))
-    return replace(whole, measured=measured)
+    return replace(tables[0], rows=rows, structures=structures).take(order)
 
 
 def report_together(trained: Trained, result: dict, together: Predicted, results: Mapping[str, dict]) -> None:
@@ -230,7 +222,7 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
 
 
 def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], together: Predicted) -> dict:
-    """What ``measure_trust`` and similarities say of all folds together: means over labels, ``counts`` by target."""
+    """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds, ``counts`` by target."""
     trust: dict = {}
     for name in ("coverage", "mean_width", "set_coverage", "one_class"):
         if all(part.get(name) for part in parts):
@@ -244,7 +236,10 @@ def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], togethe
     if all("compared" in part for part in parts):
         trust |= {name: sum(part[name] for part in parts) for name in ("unfamiliar", "compared")}
         trust["error_by_similarity"] = [
-            same[0] | mean_of_bins(same) for same in zip(*(part["error_by_similarity"] for part in parts), strict=True)
+            same[0]
+            | {"n": sum([each["n"] for each in same])}
+            | mean_of_folds(same, {"error": [each["n"] for each in same]})
+            for same in zip(*(part["error_by_similarity"] for part in parts), strict=True)
         ]
     return trust
 
@@ -258,9 +253,3 @@ def mean_of_folds(shares: Sequence[dict], counts: Mapping[str, list[int]]) -> di
         is_whole = known and len(values) == len(known)
         means[name] = float(np.average(values, weights=[n for _, n in known])) if is_whole else None
     return means
-
-
-def mean_of_bins(bins: Sequence[dict]) -> dict:
-    """The number and the mean error of molecules of the same similarity in all folds."""
-    n = sum(each["n"] for each in bins)
-    return {"n": n, "error": sum(each["n"] * (each["error"] or 0) for each in bins) / n if n else None}

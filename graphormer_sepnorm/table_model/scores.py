@@ -132,10 +132,10 @@ def informative(facts: dict) -> int:
     return min(facts["n"], 2 * facts["rarer"]["n"]) if "rarer" in facts else facts["n"]
 
 
-def labels_words(facts: dict) -> str:
-    """The number of test labels in ``scores_by_target``, and that of the rarer class."""
+def labels_words(facts: dict, what: str = "test label") -> str:
+    """The number of labels in ``scores_by_target``, and that of the rarer class."""
     rarer = f", {facts['rarer']['n']:,} of them {facts['rarer']['class']}" if "rarer" in facts else ""
-    return counted(facts["n"], "test label") + rarer
+    return counted(facts["n"], what) + rarer
 
 
 def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:

@@ -10,6 +10,7 @@ from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import TASKS
@@ -33,8 +34,11 @@ def reported(
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, **scaling, class_names=class_names)
     no_rows = dict.fromkeys(("y", "prediction"), np.empty((0, len(known.names)))) | {"bounds": None}
     scores = SimpleNamespace(task=task, result=result or {}, **no_rows | (test or {}))
-    empty = dict.fromkeys(("fitted", "molecules", "plain", "looked")) | {"folds": Folds(np.arange(2))}
-    table = {"labels": None if y is None else Labels(task, y), "labelled": LabelledTable(), "options": known}
+    y = np.empty((0, len(known.names))) if y is None else y
+    model = SimpleNamespace(final=lambda values: values, members={}, trust=None)
+    known_of = SimpleNamespace(model=model, out_of_fold=Stacked(y[None] * 0, y * 0, y * 0))
+    empty = dict.fromkeys(("molecules", "plain", "looked")) | {"folds": Folds(np.arange(min(2, len(y))))}
+    table = {"fitted": known_of, "labels": Labels(task, y), "labelled": LabelledTable(), "options": known}
     return Reported(**empty | table | {"run": RunFolder(Path("run")), "test": scores} | parts)
 
 

@@ -117,8 +117,10 @@ def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
     y, values = np.array([[1.0], [2], [3], [NAN]]), np.array([[1.0], [2.25], [3.5], [NAN]])
     found = model(out_of_fold=Stacked(values[None], values, values))
     parts = {"y": y, "fitted": found, "folds": Folds(np.array(folds))}
-    for n, last in ((49, words), (50, "95 % interval 0.400 to 0.612, on 50 test labels.")):
-        (card,) = cards(reported(result({"a": facts() | {"n": n}}), targets=("a",), **parts))
+    inside = "95 % interval 0.200 to 0.600, on 50 test labels."
+    for n, ends, last in ((49, [0.2, 0.6], words), (50, [0.2, 0.6], inside), (50, [0.4, 0.6], words)):
+        told = facts() | {"n": n, "interval": {"stack": ends}}
+        (card,) = cards(reported(result({"a": told}), targets=("a",), **parts))
         assert card.lines[-1] == last
 
 
@@ -130,14 +132,15 @@ def test_several_targets_have_a_card_for_their_mean():
 
 
 def test_a_card_has_the_coverage_of_the_sets_of_classes():
-    """Of two targets with labels, the mean."""
+    """Of two targets with labels, the mean over their labels: 40 and 80."""
     shares = {
         "set_coverage": {"0.9": {"a": 0.9, "b": 0.96, "c": None}},
         "one_class": {"0.9": {"a": 0.3, "b": 0.5, "c": None}},
     }
-    *_, card = cards(reported(result({"a": facts("rocauc"), "b": facts("rocauc")}, trust=shares), "classification"))
-    assert (card.title, card.value) == ("Sets of classes", "93 %")
-    assert "90 % set" in card.lines[0] and card.lines[1].startswith("40 %")
+    told = {"a": facts("rocauc") | {"n": 40}, "b": facts("rocauc") | {"n": 80}}
+    *_, card = cards(reported(result(told, trust=shares), "classification"))
+    assert (card.title, card.value) == ("Sets of classes", "94 %")
+    assert "90 % set" in card.lines[0] and card.lines[1].startswith("43 %")
 
 
 def test_a_card_has_the_share_of_correct_classes():
@@ -158,13 +161,17 @@ def test_probabilities_that_are_worse_than_a_constant_are_said():
 
     (sentence,) = said(0.81)
     assert "0.810" in sentence and "0.250" in sentence
-    assert said(0.25) == []
+    assert said(0.25) == said(0.2501) == [], "the same digits"
 
 
 def test_few_molecules_are_said():
     few, nothing = {**facts(), "n": 20, "warning": "a warning"}, np.zeros((0, 1))
-    warning, tested, learnt = warned(result({"a": few}), nothing, np.zeros((2, 0, 1)), nothing, labelled=many(40, 20))
-    assert warning == "a: a warning." and "20 labels" in tested and "--folds 5" in tested and "40" in learnt
+    tested, learnt = warned(result({"a": few}), nothing, np.zeros((2, 0, 1)), nothing, labelled=many(40, 20))
+    assert "20 test labels" in tested and "--folds 5" in tested and "40" in learnt
+    rare = {**facts(), "n": 90, "rarer": {"class": "yes", "n": 24}}
+    tested, _ = warned(result({"a": rare}), nothing, np.zeros((2, 0, 1)), nothing, labelled=many(40, 20))
+    assert "90 test labels, 24 of them yes" in tested
+    assert "A warning." in line("headline.verdict", verdict=verdict_of(TASK, "a", few, TRUST))
 
 
 def test_salts_with_larger_errors_are_said():
@@ -236,10 +243,10 @@ def test_where_many_labels_are_bounds_their_likelihood_decides(bounds, rival):
 
 def test_classes_have_a_verdict_of_their_own():
     task = TaskConfig("classification", "rocauc", ("a",))
-    trust = {"calibration_error": {"after": {"a": 0.07}}, "set_coverage": {"0.9": {"a": 0.92}}}
+    trust = {"set_coverage": {"0.9": {"a": 0.92}}}
     scores = {"stack": {"rocauc": 0.85}, "mean": {"rocauc": 0.5}}
     facts = {"n": 60, "scores": scores, "ranking": {"metric": "rocauc", "value": 0.85, "interval": [0.75, 0.9]}}
-    found = verdict_of(task, "a", facts, trust)
+    found = verdict_of(task, "a", facts, trust, calibration=(0.07, ""))
     assert (found["ranks"], found["calibration"], found["held"], found["rmse"]) == ("fairly", 0.07, 0.92, None)
 
 
@@ -258,9 +265,17 @@ def test_no_interval_is_no_verdict_on_the_order():
 
 
 def test_few_test_labels_add_the_score_out_of_fold():
-    assert verdict_of(TASK, "a", FACTS, TRUST, out_of_fold={"rmse": 0.8})["more"] is None, "60 test labels are enough"
-    found = verdict_of(TASK, "a", FACTS | {"n": 14}, TRUST, out_of_fold={"mae": 0.6, "rmse": 0.8})
-    assert found["more"] == ("RMSE", 0.8)
+    assert not verdict_of(TASK, "a", FACTS, TRUST, out_of_fold=({"rmse": 0.8}, "w"))["more"], "60 labels are enough"
+    found = verdict_of(TASK, "a", FACTS | {"n": 14}, TRUST, out_of_fold=({"mae": 0.6, "rmse": 0.8}, "w"))
+    assert found["more"] == {"RMSE": "0.800"}
+
+
+def test_a_score_out_of_fold_that_is_outside_the_interval_is_said():
+    """Both the order, 0.62 to 0.79 on the test molecules, and the error, 0.3 to 0.5; of classes, too."""
+    facts, scores = FACTS | {"interval": {"stack": [0.3, 0.5]}}, {"mae": 0.4, "rmse": 0.9, "spearman": 0.5}
+    assert verdict_of(TASK, "a", facts, TRUST, out_of_fold=(scores, "w"))["more"] == {"Spearman": "0.50"}
+    found = verdict_of(TASK, "a", facts, TRUST, out_of_fold=(scores | {"mae": 0.6, "spearman": 0.7}, "out of fold"))
+    assert found["more"] == {"MAE": "0.600"} and "Out of fold, the MAE" in line("headline.verdict", verdict=found)
 
 
 def test_errors_of_exact_labels_above_those_of_the_mean_are_said():

@@ -91,8 +91,9 @@ def test_a_confusion_table_by_hand():
 def test_thresholds_by_hand():
     y, probability = np.array([0.0, 0, 1, 1]), np.array([0.05, 0.4, 0.6, 0.8])
     rows = {row[0]: row[1:] for row in predictions.thresholds_grid("a", ("0", "1"), y, probability).rows}
-    assert rows["0.3"] == ("3 (75%)", "1.00", "0.50", "0.67") and rows["0.7"] == ("1 (25%)", "0.50", "1.00", "1.00")
-    assert rows["0.9"] == ("0 (0%)", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
+    assert rows["0.3"] == ("3 (75%)", "1.00 (2 of 2)", "0.50 (1 of 2)", "0.67 (2 of 3)")
+    assert rows["0.7"] == ("1 (25%)", "0.50 (1 of 2)", "1.00 (2 of 2)", "1.00 (1 of 1)")
+    assert rows["0.9"][-1] == "not defined", "nothing is predicted as class 1"
 
 
 def test_the_threshold_that_finds_most_positives():
@@ -100,8 +101,10 @@ def test_the_threshold_that_finds_most_positives():
     probability = np.array([*np.arange(9, 0, -1) / 10, 0.05, 0.3, 0.01])
     grid = predictions.thresholds_grid("a", ("0", "1"), np.r_[np.ones(10), 0, 0], probability)
     rows = {row[0]: row[1:] for row in grid.rows}
-    assert rows["0.1 (finds 90%)"] == ("10 (83%)", "0.90", "0.50", "0.90")
-    assert rows["0.2 (finds 80%)"][1] == "0.80" and rows["0.05 (finds 95%)"][1] == "1.00"
+    assert rows["0.1 (finds 90%)"] == ("10 (83%)", "0.90 (9 of 10)", "0.50 (1 of 2)", "0.90 (9 of 10)")
+    assert rows["0.2 (finds 80%)"][1] == "0.80 (8 of 10)" and rows["0.05 (finds 95%)"][1] == "1.00 (10 of 10)"
+    (*_, last) = predictions.thresholds_grid("a", ("0", "1"), np.ones(1), np.array([0.063364])).rows
+    assert last[:3] == ("0.0633 (finds 80%)", "1 (100%)", "1.00 (1 of 1)"), "rounded down"
 
 
 def test_a_classification_has_tables_probabilities_and_curves():

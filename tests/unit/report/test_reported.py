@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.predict.intervals import Intervals
+from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
 from tests.unit.report.conftest import fitted, reported
@@ -77,3 +78,13 @@ def test_a_label_says_of_how_many_rows_it_is_the_mean():
     assert page.label_of(measured[2], 0) == "9.00"
     censored = LabelledRow(4, "CC", [nan, nan], "train", bounds={0: "<5.123"})
     assert [page.label_of(censored, place) for place in (0, 1)] == ["<5.123", "not measured"]
+
+
+def test_the_pairs_with_more_labels_of_the_rarer_class():
+    """The test molecules have one of each class; out of fold there are two, unless all rows are the test rows."""
+    test = {"y": np.array([[0.0], [1]]), "prediction": np.array([[0.2], [0.9]])}
+    y = np.array([[0.0], [0], [1], [1]])
+    for count, results, where in ((4, {}, 4), (3, {}, 0), (4, {"fold-0": {}}, 0)):
+        page = reported(kind="classification", targets=("a",), y=y[:count], folds=Folds(np.arange(count)), test=test)
+        labels, _, said = replace(page, results=results).most_labelled(0)
+        assert len(labels) == (where or 2) and said.startswith("out of fold") == bool(where)

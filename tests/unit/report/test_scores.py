@@ -80,7 +80,7 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
     assert grid.header == ("", "log loss", "ROC-AUC", "PR-AUC", "accuracy")
     assert grid.rows == (
         ("prediction", "0.400", "0.800", "0.700", "0.600"),
-        ("prediction, out of fold, on 2 training labels", "0.288", "1.000", "1.000", "1.000"),
+        ("prediction, out of fold, on 2 training labels (1 of them 1)", "0.288", "1.000", "1.000", "1.000"),
     )
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,21 +14,15 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.interfaces.commands.train import left_out_lines
 from graphormer_sepnorm.report.reported import Trained as Whole
 from graphormer_sepnorm.report.sections import SECTIONS
-from graphormer_sepnorm.report.write import (
-    facts_out_of_fold,
-    folds_grid,
-    parity_of,
-    pooled,
-    predicted_together,
-    report_folds,
-    worst_molecule,
-)
+from graphormer_sepnorm.report.write import facts_out_of_fold, pooled, predicted_together, report_folds, rows_of_folds
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.splits import Structures
 from tests.table_models import Trained
 
 WITHOUT = SimpleNamespace(models=[])  # a member without networks
@@ -105,42 +100,105 @@ LINES = [
 ]
 
 
-def fold(mae: float, coverage: float | None = 0.9, n: int = 60) -> dict:
+def fold(mae: float | None, coverage: float | None = 0.9, n: int = 60) -> dict:
     scores = {"stack": {"mae": mae}, "forest": {"mae": 0.75}, "mean": {"mae": 2.0}}
-    return {"targets": {"a": {"n": n, "scores": scores}}, "trust": {"coverage": {"0.9": {"a": coverage}}}}
+    trust = {"coverage": {"0.9": {"a": coverage}}, "mean_width": {"0.9": {"a": 2.0}}}
+    return {"targets": {"a": {"n": n, "scores": scores}}, "trust": trust}
 
 
-TOGETHER = predicted_together(TASK, [*LINES[:2], *LINES[3:]])
+def reported(
+    path: Path,
+    results: list[dict],
+    lines: list[list[str]],
+    kind: str = "regression",
+    names: dict | None = None,
+    **options,
+) -> str:
+    """The report on folds with these results and predictions."""
+    task = replace(TASK, kind=kind, metric="mae" if kind == "regression" else "rocauc", mean=(), std=())
+    rows = []
+    for number, smiles, split, text, _ in lines[1:]:
+        bounds = {0: text} if text[:1] in ("<", ">") else {}
+        rows.append(
+            LabelledRow(int(number), smiles, [np.nan if bounds or not text else float(text)], split, bounds=bounds)
+        )
+    smiles = [row.smiles for row in rows]
+    table = LabelledTable(rows, structures=Structures(smiles, smiles, smiles), names=names or {})
+    together = predicted_together(task, lines)
+    result = {"metric": task.metric, "value": 0.5, **pooled(results, together)}
+    chosen = TableOptions("a.csv", ("a",), kind, **{"split": "random", "folds": 2, **options})
+    report_folds(RunFolder(path), chosen, results, table, result, together)
+    return (path / "report.html").read_text()
 
 
 def test_the_report_has_the_mean_and_each_fold(tmp_path):
-    options = TableOptions("a.csv", ("a",), split="random", folds=2, title="Kinase & friends")
-    report_folds(RunFolder(tmp_path), TASK, options, [fold(0.4), fold(0.6)], LINES)
-    report = (tmp_path / "report.html").read_text()
+    report = reported(tmp_path, [fold(0.4), fold(0.6, n=59)], LINES, title="Kinase & friends")
     assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
     assert "<h1>Kinase &amp; friends</h1>" in report
     assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
-    assert "On all 1 label together: 0.250.</p>" in report
+    assert "All folds together: 0.250 on 1 label." in report
     assert "a, all folds together<" in report and "<h3>row 1, fold-0</h3>" in report
     assert '<p class="value">90 % <small></small></p>' in report
     assert "3 molecules in 2 folds (random, seed 0)" in report and "--final in place of --folds" in report
-    assert report.count("<svg") == 1 and "Only" not in report
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", report)
+    assert cells[:5] == ["fold-0", "60 labels", "0.400", "0.750", "2.000"] and cells[6] == "59 labels"
+    titles = re.findall("<h2>(.*)</h2>", report)
+    assert titles == ["Scores", "Predictions", "Intervals", "Worst predictions", "Glossary"]
 
 
-def test_scores_are_a_row_per_fold():
-    grid = folds_grid(TASK, "a", [fold(0.4)["targets"]["a"], fold(0.6, n=59)["targets"]["a"]])
-    assert grid.header == ("fold", "labels", "prediction", "forest", "mean training label")
-    assert grid.rows == (("fold-0", "60", "0.400", "0.750", "2.000"), ("fold-1", "59", "0.600", "0.750", "2.000"))
+def test_a_fold_without_a_score_is_named_on_the_card(tmp_path):
+    report = reported(tmp_path, [fold(0.4), fold(None), fold(0.6)], LINES)
+    assert '<p class="value">0.500 ' in report and "No score: fold-1" in report
+    assert '<p class="value">0.250 ' in reported(tmp_path, [fold(0.4), fold(None)], LINES), "that of all folds together"
+
+
+def test_folds_of_classes_have_the_sections_of_every_report(tmp_path):
+    """Ten of twenty labels are 1, of which nine are predicted as 1; the mean squared error is 0.04."""
+    pairs = [("1", "0.8")] * 9 + [("1", "0.2")] + [("0", "0.2")] * 10
+    lines = [LINES[0], *([str(row), "C", f"fold-{row % 2}", *pair] for row, pair in enumerate(pairs, 1))]
+    scores = {"stack": {"rocauc": 0.9}, "mean": {"rocauc": 0.5}}
+    trust = {"set_coverage": {"0.9": {"a": 0.5}}, "one_class": {"0.9": {"a": 0.25}}}
+    results = [{"targets": {"a": {"n": n, "scores": scores}}, "trust": trust} for n in (10, 10)]
+    report = reported(tmp_path, results, lines, "classification")
+    titles = re.findall("<h2>(.*)</h2>", report)
+    assert titles == ["Scores", "Predictions", "Calibration", "Worst predictions", "Glossary"]
+    assert "0.90 (9 of 10)" in report and "a: ROC curve" in report and "25 % of the sets have one class" in report
+    found = pooled(results, predicted_together(replace(TASK, kind="classification", metric="rocauc"), lines))["trust"]
+    assert found["brier"]["after"]["a"] == pytest.approx((19 * 0.04 + 0.64) / 20)
+    assert "Only 50 % of the 20 test molecules of a have their class in their 90 % set" in report
 
 
 def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
-    results = [fold(0.4, 0.8), fold(0.6, 0.7, 20)]
-    targets = {"targets": {"a": {"n": 80}}}
-    assert pooled(results, TOGETHER) == {"trust": {"coverage": {"0.9": {"a": 0.775}}}, **targets}
-    assert pooled([fold(0.4), fold(0.6, None, 20)], TOGETHER) == targets, "a fold without intervals"
-    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
-    report = (tmp_path / "report.html").read_text()
-    assert "Only 78 % of the 80 test labels of a are inside their 90 % intervals" in report
+    """Of 20 labels, 12 in a fold with a coverage of 0.75 and 8 in one with 0.5: 0.65."""
+    lines = [LINES[0], *([str(row), "C", "fold-0", str(row), "1"] for row in range(20))]
+    results = [fold(0.4, 0.75, 12), fold(0.6, 0.5, 8)]
+    trust = pooled(results, predicted_together(TASK, lines))["trust"]
+    assert trust["coverage"]["0.9"]["a"] == pytest.approx(0.65) and trust["mean_width"] == {"0.9": {"a": 2.0}}
+    whole = pooled([fold(0.4), fold(0.6, None, 20)], predicted_together(TASK, lines))["trust"]["coverage"]
+    assert whole == {"0.9": {"a": None}}, "a fold without intervals"
+    said = "Only 65 % of the 20 test labels of a are inside their 90 % intervals"
+    assert said in reported(tmp_path, results, lines)
+
+
+def test_similarities_of_all_folds_are_counted():
+    bins = [[{"from": 0.0, "to": 0.3, "n": n, "error": error}] for n, error in ((1, 0.5), (3, 0.1), (0, None))]
+    facts = [{"unfamiliar": 1, "compared": 4, "error_by_similarity": part} for part in bins]
+    results = [fold(0.4) | {"trust": part} for part in facts]
+    trust = pooled(results, predicted_together(TASK, LINES))["trust"]
+    assert (trust["unfamiliar"], trust["compared"]) == (3, 12)
+    (found,) = trust["error_by_similarity"]
+    assert (found["n"], found["error"]) == (4, pytest.approx(0.2))
+
+
+def test_the_tested_rows_of_all_folds_are_in_the_order_of_the_table():
+    rows = [LabelledRow(number, "C" * number, [0.0]) for number in (1, 2, 3)]
+    smiles = [row.smiles for row in rows]
+    table = LabelledTable(rows, structures=Structures(*[smiles] * 4, [1] * 3, *[[False] * 3] * 4))
+    found = rows_of_folds(
+        [table.with_splits(splits) for splits in (["train", "test", "train"], ["test", "train", "test"])]
+    )
+    assert [(row.number, row.split) for row in found.rows] == [(1, "fold-1"), (2, "fold-0"), (3, "fold-1")]
+    assert found.structures.keys == smiles
 
 
 def test_bounds_of_all_folds_together_are_scored(tmp_path):
@@ -152,11 +210,10 @@ def test_bounds_of_all_folds_together_are_scored(tmp_path):
     scores = found["targets"]["a"]["bounds"]["stack"]
     assert found["censored"] == {"a": 2} and (scores["bounds"], scores["right_side"]) == (2, 0.5)
     assert scores["concordance"] == 0 and scores["log_likelihood"] < 0
-    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, lines)
-    report = (tmp_path / "report.html").read_text()
-    assert "2 more labels are bounds: 50 % predicted on the right side." in report
+    report = reported(tmp_path, results, lines)
+    assert "2 more labels are bounds: 50 % predicted on the right side." in report and report.count("<polygon") == 2
     assert "<th>concordance</th>" in report.replace(' scope="col"', "")
-    (said,) = left_out_lines({"metric": "mae", **found, "trust": {}})
+    *_, said = left_out_lines({"metric": "mae", **found, "trust": {}})
     assert said.startswith("2 bounds among the labels of a") and said.endswith(": 1")
 
 
@@ -164,30 +221,20 @@ def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
     names = ("n", "training_molecules", "training_families")
     known = [dict(zip(names, numbers, strict=True)) for numbers in ((60, 2, 1), (20, 9, 0))]
     results = [fold(0.4, coverage) | numbers for coverage, numbers in zip((0.9, None), known, strict=True)]
-    found = {"n": 80, "training_molecules": 11, "training_families": 1, "targets": {"a": {"n": 120}}}
-    assert pooled(results, TOGETHER) == found
-    assert pooled(results[:1], TOGETHER).items() >= known[0].items()
-    assert "n" not in pooled([results[0], fold(0.6)], TOGETHER)
-    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
-    assert "12 of 80 rows have" in (tmp_path / "report.html").read_text()
-
-
-def test_bounds_are_arrows():
-    chart = parity_of(predicted_together(TASK, LINES), LINES, 0)
-    assert chart.svg.count("<circle") == chart.svg.count("<polygon") == 1
-    assert "row 1, fold-0" in chart.svg and "measured &lt;5.0\npredicted" in chart.svg
-    assert parity_of(replace(TOGETHER, task=TaskConfig("classification", "rocauc", ("a",))), LINES, 0) is None
+    together = predicted_together(TASK, LINES)
+    assert pooled(results, together).items() >= {"n": 80, "training_molecules": 11, "training_families": 1}.items()
+    assert pooled(results[:1], together).items() >= known[0].items()
+    assert "n" not in pooled([results[0], fold(0.6)], together)
+    assert "12 of 80 rows have" in reported(tmp_path, results, LINES)
 
 
 def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
     """Errors of 0.5 in a fold of one label and of 0.2 in a fold of two: a mean of 0.35, and of 0.3 over the labels."""
     header, lines = LINES[0], (("1", "0", "2", "2.5"), ("2", "1", "2", "2.2"), ("3", "1", "4", "4.2"))
     lines = [header, *([row, "C", f"fold-{fold}", y, predicted] for row, fold, y, predicted in lines)]
-    results = [fold(0.5, n=1), fold(0.2, n=2)]
-    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, lines)
-    report = (tmp_path / "report.html").read_text()
+    report = reported(tmp_path, [fold(0.5, n=1), fold(0.2, n=2)], lines)
     assert '<p class="value">0.350 <small>mean absolute error (MAE)</small></p>' in report
-    assert "On all 3 labels together: 0.300 (95 % interval 0.200 to 0.500)." in report
+    assert "All folds together: 0.300 on 3 labels (95 % interval 0.200 to 0.500)." in report
 
 
 def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
@@ -195,23 +242,12 @@ def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
     numbers = [*range(30)]
     numbers[2], numbers[9] = 9, 2
     rows = [[str(row), "C", f"fold-{row % 2}", str(row), str(value)] for row, value in enumerate(numbers)]
-    found = pooled([fold(0.4), fold(0.6)], predicted_together(TASK, [LINES[0], *rows]))["targets"]["a"]["top"]
-    assert {side: (top["n"], top["found"]) for side, top in found.items()} == {"highest": (3, 3), "lowest": (3, 2)}
-    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",)), [fold(0.4), fold(0.6)], [LINES[0], *rows])
-    report = (tmp_path / "report.html").read_text()
+    report = reported(tmp_path, [fold(0.4), fold(0.6)], [LINES[0], *rows])
     assert "2 are among the 3 lowest; 0.3 by chance." in report and 'class="verdict">Ranks well' in report
 
 
-def test_the_worst_predictions_are_named_with_their_facts():
-    task = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(1.0, 10.0))
-    header = ["row", "smiles", "split", "a", "b", "a_predicted", "b_predicted", "name"]
-    lines = [
-        header,
-        ["1", "CC", "fold-0", "", "5", "1", "10", "ethane"],
-        ["2", "CCO", "fold-1", "1.5", "", "3.5", "1", ""],
-        ["3", "C", "fold-1", "<5", "", "4.0", "1", "methane"],
-    ]
-    first, second = (worst_molecule(predicted_together(task, lines), lines, row) for row in (1, 0))
-    assert (first.name, second.name) == ("row 2, fold-1", "ethane, fold-0")
-    assert first.facts == (("measured a", "1.5"), ("predicted a", "3.5"), ("error a", "2.0")), "decimals of the labels"
-    assert second.facts[0] == ("measured b", "5") and second.picture is not None
+def test_the_worst_predictions_are_named_with_their_facts(tmp_path):
+    lines = [LINES[0], ["1", "CC", "fold-0", "5.0", "5.5"], ["2", "CCO", "fold-1", "1.5", "3.5"]]
+    report = reported(tmp_path, [fold(0.4), fold(0.6)], lines, names={1: "ethane"})
+    assert re.findall("<h3>(.*, fold.*)</h3>", report) == ["row 2, fold-1", "ethane, fold-0"]
+    assert [float(text) for text in re.findall("<dd>([0-9.]*)</dd>", report)] == [1.5, 3.5, 2.0, 5.0, 5.5, 0.5]

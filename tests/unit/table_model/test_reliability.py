@@ -14,6 +14,7 @@ from graphormer_sepnorm.predict.predictors import Nearness
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.table_model.reliability import (
     ComparedMolecules,
+    clear_error,
     error_words,
     errors_grow,
     low_coverage,
@@ -21,6 +22,7 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_trust,
     molecule_errors,
     no_better,
+    unjudged,
     usual_confidence,
 )
 from graphormer_sepnorm.training.experiment import Scores
@@ -155,3 +157,21 @@ def test_a_model_that_is_no_better_than_the_mean_is_said(metric, interval, said)
     facts = {"n": 40, "scores": scores, "against_mean": {"difference": -0.1, "interval": interval}}
     assert bool(no_better({"metric": metric, "targets": {"y": facts}})) == said
     assert not no_better({"metric": metric, "targets": {"y": {"n": 0}}}) and not no_better({})
+
+
+def test_a_calibration_error_that_chance_explains_is_none():
+    """Half of the labels are 1: a probability of 0.5 is right, and one of 0.9 is off by 0.4."""
+    y = np.tile([0.0, 1], 40)
+    assert clear_error(y, np.full(80, 0.5)) is clear_error(y[:0], y[:0]) is None
+    assert clear_error(y, np.full(80, 0.9)) == pytest.approx(0.4)
+
+
+def test_targets_that_are_not_judged_are_said_once():
+    result = {
+        "metric": "rocauc",
+        "targets": {"a": {"n": 9, "warning": "w"}, "b": {"n": 9}},
+        "left_out": {"a": "x", "c": "y"},
+    }
+    assert unjudged(result) == ["a: w", "c is left out of the test ROC-AUC: y"]
+    facts = {"warning": "w", "n": 9, "against_mean": {"interval": [-0.1, 0.1]}}
+    assert no_better(result | {"targets": {"a": facts}}) == []

@@ -10,6 +10,7 @@ from graphormer_sepnorm.table_model.scores import (
     STACK,
     Predicted,
     correlation_of_ranks,
+    informative,
     roc_auc_of_ranks,
     score_of_draws,
     scores_by_target,
@@ -137,3 +138,26 @@ def test_the_classes_of_one_column_are_one_target():
     ((target, facts),) = found.items()
     assert target == "c_x, c_y, c_z" and facts["interval"][STACK][1] == 1
     assert facts["scores"][STACK]["multiclass-accuracy"] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("ones", "rarer", "warning"),
+    [
+        (1, ("yes", 1), "1 of 30 test labels is yes: too few to judge"),
+        (21, ("no", 9), "9 of 30 test labels are no: too few to judge"),
+        (0, ("yes", 0), "none of 30 test labels is yes: no ROC-AUC"),
+        (20, ("no", 10), None),
+    ],
+)
+def test_the_labels_of_the_rarer_class_count(ones, rarer, warning):
+    task = TaskConfig("classification", "rocauc", ("a",), class_names=(("no", "yes"),))
+    y = (np.arange(30) < ones).astype(float)[:, None]
+    facts = scores_by_target(Predicted(task, y, {STACK: np.full((30, 1), 0.5)}, np.zeros(1)))["a"]
+    assert tuple(facts["rarer"].values()) == rarer and facts.get("warning") == warning
+    assert informative(facts) == 2 * rarer[1] and informative({"n": 30}) == 30
+
+
+def test_of_several_classes_those_that_are_not_the_most_frequent_count():
+    task, y = TaskConfig("multiclass", "rocauc", ("low", "mid", "high")), np.eye(3)[[0] * 5 + [1] * 2 + [2] * 3]
+    (facts,) = scores_by_target(Predicted(task, y, {STACK: np.full((10, 3), 1 / 3)}, np.full(3, 1 / 3))).values()
+    assert facts["rarer"] == {"class": "not low", "n": 5}
