@@ -11,7 +11,7 @@ from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words
-from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
 from graphormer_sepnorm.table_model.scores import (
@@ -68,7 +68,7 @@ def verdict_of(
     deviation = (repeats or {}).get(target) or None
     decimals, (scores, where) = decimals_for([rmse, deviation], rmse), out_of_fold
     more = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(task, facts, scores)}
-    change = None if "warning" in facts else facts.get("against_mean", {}).get("difference")
+    change: float = 0 if "warning" in facts else facts.get("against_mean", {}).get("difference") or 0
     of_classes = TASKS[task.kind].predicts_probabilities
     rival = "the same probability for every molecule" if of_classes else "the mean label"
     return {
@@ -82,12 +82,11 @@ def verdict_of(
         "decimals": decimals,
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
         "example": apart(scale, factor, y) if factor and falls(scale) and y is not None else (),
-        "calibration": calibration[0],  # mean error of probabilities, and of which
-        "calibrated": calibration[1],
+        "calibration": calibration,  # mean error of probabilities, and of which
         "more": {METRICS[name].title: score for name, score in more.items()},  # scores out of fold, and of which labels
         "where": where,
-        "few": labels_words(facts) if informative(facts) < FEW_TESTED else "",
-        "is_worse": bool(change) and (change < 0) == METRICS[task.metric].higher_is_better,  # than the mean
+        "few": labels_words(facts) if informative(facts) < FEW_TESTED and "warning" not in facts else "",
+        "is_worse": change != 0 and (change < 0) == METRICS[task.metric].higher_is_better,  # than the mean
         "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
         "held": held,  # share of labels inside
         "rival": rival if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
@@ -96,13 +95,14 @@ def verdict_of(
 
 def to_tell(task: TaskConfig, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
     """The metrics whose scores out of fold are told: for few test labels, or outside the interval of the test score."""
-    leading, ranking = "rmse" if "rmse" in out_of_fold else task.metric, facts.get("ranking", {})
-    intervals = {task.metric: facts.get("interval", {}).get(STACK), ranking.get("metric", ""): ranking.get("interval")}
-    told = [leading] if informative(facts) < FEW_TESTED else []
-    for name, ends in intervals.items():
-        score = out_of_fold.get(name)
-        told += [name] if ends and score is not None and not ends[0] <= score <= ends[1] else []
-    return [name for name in dict.fromkeys(told) if out_of_fold.get(name) is not None]
+    scores, ranking = (
+        {name: score for name, score in out_of_fold.items() if score is not None},
+        facts.get("ranking", {}),
+    )
+    intervals = {task.metric: facts.get("interval", {}).get(STACK), ranking.get("metric"): ranking.get("interval")}
+    told = {name for name, ends in intervals.items() if ends and not ends[0] <= scores.get(name, ends[0]) <= ends[1]}
+    told |= {"rmse" if "rmse" in scores else task.metric} if informative(facts) < FEW_TESTED else set()
+    return [name for name in scores if name in told]
 
 
 def scale_of(task: TaskConfig, target: str) -> Scale:
@@ -193,11 +193,8 @@ def cards(page: Reported) -> tuple[Card, ...]:
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
         lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
         all_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
-    card, tested = (
-        folds_card if page.results else target_card,
-        {name: each["n"] for name, each in page.result["targets"].items()},
-    )
-    all_cards += [card(page, target, facts) for target, facts in page.scored.items()]
+    tested = {name: each["n"] for name, each in page.result["targets"].items()}
+    all_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
     if (level := page.confidence) is not None:
         widths = trust["mean_width"][level]
         width = next(iter(widths.values())) if len(widths) == 1 else None
@@ -212,44 +209,36 @@ def cards(page: Reported) -> tuple[Card, ...]:
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
-    """The ``scores_by_target`` of one, and the score out of fold where it is told."""
+    """The score of one and its rivals, the mean over the folds that have one, and the score out of fold if told."""
     metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
     names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
     rivals = [
         (names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
         for against, rival in RIVALS.items()
-        if against in facts
+        if against in facts and "warning" not in facts
     ]
-    interval = facts.get("interval", {}).get(STACK)
+    folds = {name: fold["targets"][target]["scores"][STACK][metric] for name, fold in page.results.items()}
+    known = [score for score in folds.values() if score is not None]
+    several = [statistics.fmean(known), statistics.stdev(known), min(known), max(known)] if len(known) > 1 else []
+    interval, (lead, *_) = facts.get("interval", {}).get(STACK), [*several, value]
     numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
-    decimals = decimals_for([*(interval or ()), *numbers], value)
-    scores, where = page.out_of_fold(target)
+    decimals, (scores, where) = decimals_for([*(interval or ()), *numbers, *several], lead), page.out_of_fold(target)
     told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
-    context = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals}
-    lines = words("headline.target", labels=labels_words(facts), decimals=decimals, **context, **told)
-    return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
-
-
-def folds_card(page: Reported, target: str, facts: dict) -> Card:
-    """The mean score of a target over the folds that have one, and that of all labels together."""
-    metric = page.task.metric
-    scores = {name: fold["targets"][target]["scores"][STACK][metric] for name, fold in page.results.items()}
-    known = [score for score in scores.values() if score is not None]
-    whole, ends = facts["scores"][STACK][metric], facts.get("interval", {}).get(STACK)
-    several = (statistics.fmean(known), statistics.stdev(known), min(known), max(known)) if len(known) > 1 else ()
-    numbers = *several, whole, *(ends or ())
-    decimals = decimals_for(numbers, numbers[0])
-    texts = words(
-        "scores.folds_card",
-        folds=len(known),
-        missing=[name for name, score in scores.items() if score is None],
-        labels=labels_words(facts, "label"),
-        numbers=[shown(number, decimals) for number in (*several, whole)],
-        interval=shown_interval(ends, decimals) if ends else None,
-        bounds=facts.get("bounds", {}).get(STACK),
-        top=top_words(facts.get("top", {})),
-    )
-    return Card(page.title_of(target), shown(numbers[0], decimals), metric_words(metric), texts)
+    missing = [name for name, score in folds.items() if score is None]
+    context: dict = {
+        "facts": facts,
+        "top": top_words(facts.get("top", {})),
+        "rivals": rivals,
+        "labels": labels_words(facts),
+    }
+    context |= {
+        "folds": len(known),
+        "several": several,
+        "missing": missing,
+        "together": value if page.results else None,
+    }
+    lines = words("headline.target", decimals=decimals, **context, **told)
+    return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
 
 def mean_of(shares: dict[str, float | None], labels: Mapping[str, int]) -> float:

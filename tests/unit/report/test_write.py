@@ -136,7 +136,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
     assert "<h1>Kinase &amp; friends</h1>" in report
     assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
-    assert "All folds together: 0.250 on 1 label." in report
+    assert "All folds together: 0.250. On 1 test label." in report
     assert "a, all folds together<" in report and "<h3>row 1, fold-0</h3>" in report
     assert '<p class="value">90 % <small></small></p>' in report
     assert "3 molecules in 2 folds (random, seed 0)" in report and "--final in place of --folds" in report
@@ -234,7 +234,7 @@ def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
     lines = [header, *([row, "C", f"fold-{fold}", y, predicted] for row, fold, y, predicted in lines)]
     report = reported(tmp_path, [fold(0.5, n=1), fold(0.2, n=2)], lines)
     assert '<p class="value">0.350 <small>mean absolute error (MAE)</small></p>' in report
-    assert "All folds together: 0.300 on 3 labels (95 % interval 0.200 to 0.500)." in report
+    assert "All folds together: 0.300. 95 % interval 0.200 to 0.500, on 3 test labels." in report
 
 
 def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
