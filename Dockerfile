@@ -18,5 +18,8 @@ USER user
 WORKDIR /data
 
 EXPOSE 8000
+# Of the page: a container of another command is never healthy.
+HEALTHCHECK --start-period=2m --timeout=30s CMD ["python", "-c", \
+    "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/healthz', timeout=25)"]
 ENTRYPOINT ["graphormer-sepnorm"]
 CMD ["serve", "admet", "--host", "0.0.0.0"]

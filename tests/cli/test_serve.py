@@ -50,10 +50,10 @@ def test_asked_and_closed(tmp_path):
                 time.sleep(0.1)
             table = client.get(f"/api/tables/{number}/predictions.csv").text
             assert table.splitlines()[0] == "smiles,logp,error" and len(table.splitlines()) == 3
-            large = client.post("/api/tables", json={"smiles": ["C"] * 6}).json()["id"]
-            while not (problem := client.get(f"/api/tables/{large}").json()["problem"]):
-                time.sleep(0.1)
-            assert problem.startswith("the list has more than 5 molecules")
+            large = client.post("/api/tables", json={"smiles": ["C"] * 6})
+            assert large.status_code == 422 and large.json()["detail"].startswith("the list has 6 molecules")
+            assert client.get("/healthz").json() == {"status": "ok", "waiting": 0}
+            assert (head := client.head("/api/model")).status_code == 200 and not head.content
         os.killpg(server.pid, signal.SIGINT)
         _, messages = server.communicate(timeout=120)
     finally:

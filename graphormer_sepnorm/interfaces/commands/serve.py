@@ -22,6 +22,7 @@ def serve(
     confidence: Annotated[float, option("Confidence level of intervals, if the model has them.")] = 0.9,
     port: Annotated[int, option("Port; 0: any free port.", min=0, max=65535)] = 8000,
     host: Annotated[str, option("Address; one that other machines can reach requires a token.")] = "127.0.0.1",
+    root_path: Annotated[str, option("Prefix, such as /admet, that a proxy takes away from addresses.")] = "",
     max_rows: Annotated[int, option("Maximum number of molecules in a table.", panel=LIMITS, min=1)] = 50_000,
     max_megabytes: Annotated[float, option("Largest size of an upload.", panel=LIMITS, min=0.001)] = 20,
     max_minutes: Annotated[float, option("Longest computing time of a table.", panel=LIMITS, min=0.01)] = 30,
@@ -32,7 +33,7 @@ def serve(
 
     Ctrl-C closes the page when running downloads have finished. Tables are kept with their finished rows and can be
     downloaded after a restart. With a --host that other machines can reach, users need a token: that of
-    GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
+    GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed. GET /healthz says without a token whether it computes.
 
     Example: graphormer-sepnorm serve adme
     """
@@ -57,12 +58,18 @@ def serve(
             return JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
 
         names = (host, "localhost", "127.0.0.1", "::1") if local else None
-        page = open_things.enter_context(contextlib.closing(Page(open_queue, models, token, names, trainings)))
+        options = {
+            "token": token,
+            "names": names,
+            "trainings": trainings,
+            "root": f"/{root_path.strip('/')}".rstrip("/"),
+        }
+        page = open_things.enter_context(contextlib.closing(Page(open_queue, models, **options)))
         if words := page.queue.facts.about.get("training"):  # not finished
             shared.tell([words])
         server = make_server(page)
         address = address_of(listener, host)
-        entrance = f"{address}/?token={token}" if token else f"{address}/"
+        entrance = f"{address}/?token={token}" if token and not os.environ.get(TOKEN_VARIABLE) else f"{address}/"
         shared.tell([f"open {entrance} in a browser; Ctrl-C closes the page"])
         shared.print_result({"address": address, "kept": str(store.folder)})
         with advising(f"finished tables are kept in {store.folder}"):

@@ -9,11 +9,11 @@ from pathlib import PurePath
 from typing import Annotated, Literal, TypeVar, cast
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, File, Form, Query, Request, UploadFile
-from fastapi.responses import Response
+from fastapi import APIRouter, Depends, FastAPI, File, Form, Query, Request, UploadFile
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from graphormer_sepnorm.errors import as_text
+from graphormer_sepnorm.errors import InputError, as_text, did_you_mean
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, saved_table
@@ -36,24 +36,15 @@ PICTURE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     "Cache-Control": "private, max-age=600",
 }
-MEDIA = {"csv": "text/csv", "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+MEDIA["xlsx"] = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 DOWNLOADED: dict[int | str, dict] = {200: {"content": {media: {} for media in MEDIA.values()}}}
-# Every answer but those of success is a sentence.
-PROBLEMS: dict[int | str, dict] = {
-    status: {"description": words, "content": {"application/json": {"schema": schemas.Problem.model_json_schema()}}}
-    for status, words in {
-        400: "the request cannot be read",
-        401: "the token is missing",
-        403: "the request comes from another page",
-        404: "there is no such table or row",
-        408: "the request came too slowly",
-        409: "the table failed before its first row",
-        413: "the request is too large",
-        422: "the request cannot be used",
-        503: "too much is waiting to be computed",
-        504: "it was not computed",
-    }.items()
-}
+
+
+def problems(*statuses: int) -> dict[int | str, dict]:
+    """The description of answers of these statuses, which are a sentence."""
+    content = {"application/json": {"schema": schemas.Problem.model_json_schema()}}
+    return {status: {"content": content} for status in statuses}
 
 
 def status_of(job: Job) -> JobStatus:
@@ -139,9 +130,9 @@ def unique_names(job: Job) -> list[str]:
     return names
 
 
-def csv_of_smiles(smiles: list[str]) -> bytes:
+def csv_of_smiles(smiles: Iterable[str | None]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one] for one in smiles)])
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one or ""] for one in smiles)])
     return text.getvalue().encode(errors="replace")
 
 
@@ -175,15 +166,19 @@ async def options_of(
     domain: Annotated[bool, Form(description="compare molecules with the training molecules")] = False,
     alerts: Annotated[bool, Form(description="name structural alerts")] = False,
     properties: Annotated[bool, Form(description="add molecular weight, logP, TPSA and others")] = False,
+    endpoints: Annotated[tuple[str, ...], Form(description="targets, by name or pattern; empty: all")] = (),
     models: Annotated[tuple[str, ...], Form(description="which of several models predict; empty: all")] = (),
 ) -> Options:
-    """The options of a form; a field ``condition NAME`` has a condition."""
-    conditions = {
-        name.removeprefix(CONDITION): text
-        for name, text in (await request.form()).items()
-        if name.startswith(CONDITION) and isinstance(text, str)
-    }
-    fields = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties, "models": models}
+    """The options of a form; a field ``condition NAME`` has a condition. Raises InputError for unknown fields."""
+    fields: dict[str, object] = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties}
+    fields |= {"endpoints": endpoints, "models": models}
+    of_page = () if request.scope["path"].startswith("/api/") else ("text", "columns")
+    known, conditions = [*fields, "file", "smiles_column", *of_page], {}
+    for name, text in (await request.form()).items():
+        if name.startswith(CONDITION) and isinstance(text, str):
+            conditions[name.removeprefix(CONDITION)] = text
+        elif name not in known:
+            raise InputError(f"unknown field {name!r}, choose of {', '.join(known)}{did_you_mean(name, known)}")
     return Options.model_validate(fields | {"conditions": conditions})
 
 
@@ -205,19 +200,33 @@ class SvgResponse(Response):
 
 
 def add_tables(app: FastAPI, queue: JobQueue) -> None:
+    given = APIRouter(prefix="/api/tables", tags=["tables"], responses=problems(403, 408, 413, 422, 503))
+    table = APIRouter(prefix="/api/tables/{id}", tags=["tables"], responses=problems(404, 422))
+
+    @app.get("/healthz", include_in_schema=False)
+    async def health() -> Response:
+        """Whether tables are computed; needs no token."""
+        is_well = await queue.is_well()
+        return JSONResponse(
+            {"status": "ok" if is_well else "failed", "waiting": len(queue.waiting)}, 200 if is_well else 503
+        )
+
     @app.get("/api/model", tags=["model"])
     async def model() -> schemas.ModelFacts:
         """Facts about the models."""
         return queue.facts
 
-    @app.post("/api/tables", status_code=202, tags=["tables"])
+    @given.post("", status_code=202)
     def predict_smiles(molecules: schemas.SmilesList) -> JobStatus:
         """Predicts SMILES, given as JSON."""
+        if len(molecules.smiles) > queue.limits.rows:
+            raise InputError(
+                f"the list has {len(molecules.smiles)} molecules: give at most {queue.limits.rows} at once"
+            )
         options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
-        content = io.BytesIO(csv_of_smiles(molecules.smiles))
-        return status_of(queue.submit(content, ".csv", "the list", options))
+        return status_of(queue.submit(io.BytesIO(csv_of_smiles(molecules.smiles)), ".csv", "the list", options))
 
-    @app.post("/api/tables/file", status_code=202, tags=["tables"])
+    @given.post("/file", status_code=202)
     def predict_file(
         options: FormOptions,
         file: Annotated[UploadFile, File(description="CSV, TSV, .smi, SDF or .xlsx")],
@@ -226,18 +235,18 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         """Predicts a table of molecules."""
         return status_of(submit_file(queue, file, options, smiles_column))
 
-    @app.get("/api/tables/{id}", tags=["tables"])
+    @table.get("")
     def progress(job: KnownJob) -> JobStatus:
         """How far a table is."""
         return status_of(job)
 
-    @app.delete("/api/tables/{id}", tags=["tables"])
+    @table.delete("", responses=problems(403))
     def cancel(job: KnownJob) -> JobStatus:
         """Cancels a table; what is done is kept."""
         queue.cancel(job)
         return status_of(job)
 
-    @app.get("/api/tables/{id}/rows", tags=["tables"])
+    @table.get("/rows", responses=problems(409))
     def rows(
         job: KnownJob,
         start: Annotated[int, Query(ge=0)] = 0,
@@ -247,32 +256,51 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         refuse_empty(job)
         return answered_rows(job, range(start, min(start + count, len(job.answers))))
 
-    @app.get("/api/tables/{id}/predictions.{kind}", tags=["tables"], response_class=Response, responses=DOWNLOADED)
-    def download(id: str, kind: Literal["csv", "xlsx"]) -> Response:
-        """A finished table as CSV or Excel workbook, also one of other models, before the page was restarted."""
+    @table.get("/predictions.{kind}", response_class=Response, responses=DOWNLOADED | problems(409))
+    def download(
+        id: str,
+        kind: Literal["csv", "xlsx", "parquet"],
+        partial: Annotated[bool, Query(description="rows so far of a table that is not over")] = False,
+    ) -> Response:
+        """A table that is over (409 before) as CSV, Excel workbook or Parquet, also of other models before a restart.
+
+        The header ``Rows-Done`` says how many rows of how many it has, as a cancelled or failed table has only some.
+        """
         job = refuse_empty(queue.find(id) or queue.store.load(id))
+        done = f"{len(job.answers)} of {len(job.rows)}"
+        if not (job.is_over or partial):
+            words = f"the table is {job.state}, {done} rows are done"
+            raise HTTPException(409, f"{words}: wait until it is over, or add ?partial=true for these rows")
         path = PurePath(job.shown)
         name = f"{path.stem}-predictions.{kind}" if path.suffix else f"predictions.{kind}"
         encoded = quote(name, safe="", errors="replace")  # as it may have any characters (RFC 6266)
-        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{encoded}"}
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{encoded}", "Rows-Done": done}
         return Response(saved_table(job, f".{kind}"), 200, headers, MEDIA[kind])
+
+    app.include_router(given)
+    app.include_router(table)
 
 
 def add_pictures(app: FastAPI, queue: JobQueue) -> None:
-    @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
+    described = problems(404, 422, 503, 504)
+    pictures = APIRouter(prefix="/api/tables/{id}/rows/{row}", tags=["pictures"], responses=described)
+
+    @pictures.get("/atoms")
     async def atoms(explained: Explained) -> AtomContributions:
         """The atoms that a prediction depends on; by default of the first target or the most probable class."""
         return explained[1]
 
-    @app.get("/api/tables/{id}/rows/{row}/atoms.svg", tags=["pictures"], response_class=SvgResponse)
+    @pictures.get("/atoms.svg", response_class=SvgResponse)
     async def atoms_picture(explained: Explained) -> Response:
         """The same as a picture."""
         return SvgResponse(explained[1].picture, 200, PICTURE_HEADERS)
 
-    @app.get("/api/tables/{id}/rows/{row}/{kind}.svg", tags=["pictures"], response_class=SvgResponse)
+    @pictures.get("/{kind}.svg", response_class=SvgResponse)
     async def structure(job: KnownJob, row: int, kind: Literal["structure", "nearest"]) -> Response:
         """The structure of a molecule, or of the nearest training molecule where it is known and was asked for."""
         smiles = row_at(job.rows, row).smiles if kind == "structure" else row_at(job.answers, row).nearest
         if kind == "nearest" and not smiles:
             raise HTTPException(404, "the row has no nearest training molecule")
         return SvgResponse(str(await queue.ask("structure", smiles)), 200, PICTURE_HEADERS)
+
+    app.include_router(pictures)

@@ -7,41 +7,39 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import re
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import uvicorn
-from fastapi import FastAPI, Form, Request
+from fastapi import Depends, FastAPI, Form, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.security import HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_pictures, add_tables
+from graphormer_sepnorm.interfaces.web.api import add_pictures, add_tables, problems
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_pages, add_table_pages, make_pages
 from graphormer_sepnorm.interfaces.web.trainings import Trainings, add_training
 from graphormer_sepnorm.version import __version__
 
-NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route has the address
 MOST_SHOWN_OF_PATH = 100
 SECONDS_FOR_HEAD = 10.0
 MOST_CONNECTIONS = 2000
 COOKIE = "graphormer-sepnorm-token"
-READING = ("GET", "HEAD")
 MOST_BYTES_WITHOUT_TOKEN = 10_000
 SECONDS_FOR_BODY = 20.0
 LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
@@ -58,30 +56,37 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-# The description of the addresses, as FastAPI has it, is shown by a script of Swagger's, which comes from there.
+# The description of the addresses is shown by a script of Swagger's, which comes from there.
 DOCS_POLICY = POLICY.format(code="'unsafe-inline' https://cdn.jsdelivr.net")
 
 
-def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
+def middleware(
+    most_bytes: int, token: str | None = None, names: Sequence[str] | None = None, root: str = ""
+) -> list[Middleware]:
     """The middleware of requests of at most so many bytes, in this order.
 
     A request calls this machine by one of the ``names``, which other names that are made to point here are not.
+    Browsers have ``root`` before each address, which a proxy takes away.
     """
+    hosts = [f"[{name}]" if ":" in name else name for name in names or ()]
 
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        answer = refused(request, token) or await call_next(request)
+        host = re.sub(r":\d+$", "", request.headers.get("host", ""))
+        if names is not None and host not in hosts:
+            sentence = f"the server does not answer to the name {host!r}: use one of {', '.join(hosts)}, or see --host"
+            answer = refusal(request.scope["path"], 400, sentence)
+        else:
+            answer = refused(request, token, root) or await call_next(request)
+        for name in ("location", "hx-redirect", "hx-push-url"):
+            if (address := answer.headers.get(name, "").removeprefix(str(request.base_url)[:-1])).startswith("/"):
+                answer.headers[name] = root + address
         if request.scope["path"] == "/docs":
             answer.headers["Content-Security-Policy"] = DOCS_POLICY
         for name, value in HEADERS.items():
             answer.headers.setdefault(name, value)
         return answer
 
-    hosts = ["*"] if names is None else [f"[{name}]" if ":" in name else name for name in names]
-    return [
-        Middleware(BaseHTTPMiddleware, dispatch=guard),
-        Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
-        Middleware(BodyLimits, most_bytes=most_bytes),
-    ]
+    return [Middleware(BaseHTTPMiddleware, dispatch=guard), Middleware(BodyLimits, most_bytes=most_bytes)]
 
 
 def is_local(host: str) -> bool:
@@ -91,10 +96,10 @@ def is_local(host: str) -> bool:
         return False
 
 
-def refused(request: Request, token: str | None) -> Response | None:
+def refused(request: Request, token: str | None, root: str = "") -> Response | None:
     """The answer to a request of another server's page, or without the token as cookie or ``Authorization: Bearer``."""
     path = request.scope["path"]
-    if request.method not in READING and not is_of_this_page(request.headers):
+    if request.method not in ("GET", "HEAD") and not is_of_this_page(request.headers):
         return refusal(path, 403, "this request comes from another page")
     kind, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
     credentials = bearer if kind.lower() == "bearer" else "", request.cookies.get(cookie_of(request), "")
@@ -102,7 +107,7 @@ def refused(request: Request, token: str | None) -> Response | None:
         return None
     if request.method == "GET" and same(request.query_params.get("token", ""), token):
         rest = request.url.remove_query_params("token")
-        return admit(request, rest.path + (f"?{rest.query}" if rest.query else ""), token)
+        return admit(request, rest.path + (f"?{rest.query}" if rest.query else ""), token, root)
     if path.startswith("/api/"):
         return refusal(path, 401, "give the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
     if "hx-request" in request.headers:  # for a part of a page
@@ -119,7 +124,7 @@ def is_of_this_page(headers: Headers) -> bool:
 
 
 def is_open(path: str) -> bool:
-    return path == "/enter" or path.startswith("/static/")
+    return path in ("/enter", "/healthz") or path.startswith("/static/")
 
 
 def cookie_of(request: Request) -> str:
@@ -127,9 +132,9 @@ def cookie_of(request: Request) -> str:
     return f"{COOKIE}-{request.url.port or 80}"
 
 
-def admit(request: Request, path: str, token: str) -> Response:
-    response = RedirectResponse("/" + path.lstrip("/\\"), 303)
-    response.set_cookie(cookie_of(request), token, httponly=True, samesite="strict")
+def admit(request: Request, path: str, token: str, root: str) -> Response:
+    response, is_secure = RedirectResponse("/" + path.lstrip("/\\"), 303), request.url.scheme == "https"
+    response.set_cookie(cookie_of(request), token, path=root or "/", secure=is_secure, httponly=True, samesite="strict")
     return response
 
 
@@ -176,10 +181,11 @@ class BodyLimits:
             is_whole = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_within_limits, send)
+        as_get = {"method": "GET"} if scope.get("method") == "HEAD" else {}  # whose body uvicorn leaves out
+        await self.app({**scope, **as_get}, receive_within_limits, send)
 
 
-def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
+def add_entrance(app: FastAPI, pages: Pages, true_token: str | None, root: str) -> None:
     @app.get("/enter", include_in_schema=False)
     def ask() -> Response:
         return pages("enter.html")
@@ -188,7 +194,7 @@ def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
     def enter(request: Request, token: Annotated[str, Form()] = "") -> Response:
         if true_token is not None and not same(token, true_token):
             return pages("enter.html", 401, problem="This is not the token.")
-        return admit(request, "/", true_token) if true_token else RedirectResponse("/", 303)
+        return admit(request, "/", true_token, root) if true_token else RedirectResponse("/", 303)
 
 
 def add_problems(app: FastAPI, pages: Pages) -> None:
@@ -207,7 +213,7 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
                 status, sentence = 422, error.sentence
         if is_open(path):  # which says nothing of the models
             return refusal(path, status, as_text(sentence), headers)
-        if status == 404 and sentence == NOT_FOUND:
+        if status == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:  # Starlette's if no route has the address
             excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
             if not f"{path}/".startswith("/api/"):
                 return pages("missing.html", 404, path=excerpt)
@@ -227,6 +233,7 @@ def make_app(
     names: tuple[str, ...] | None = None,
     trainings: Trainings | None = None,
     use: Callable[[list[str]], None] | None = None,
+    root: str = "",
 ) -> FastAPI:
     """The page as an ASGI application; ``use`` exchanges the models, without ``trainings`` it offers none."""
     app = FastAPI(
@@ -234,19 +241,21 @@ def make_app(
         version=__version__,
         description="Predictions for molecules. A table is given in, its progress asked for, and its rows fetched.",
         openapi_url="/api/openapi.json",
+        docs_url=None,
         redoc_url=None,
-        swagger_ui_oauth2_redirect_url=None,
-        responses=PROBLEMS,
-        middleware=middleware(queue.limits.upload_bytes, token, names),
+        servers=[{"url": root}] if root else None,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if token else [],
+        responses=problems(400, 401),
+        middleware=middleware(queue.limits.upload_bytes, token, names, root),
     )
     app.state.queue = queue  # for ``api.known``
-    pages = make_pages(queue)
+    pages = make_pages(queue, root)
     add_tables(app, queue)
     add_pictures(app, queue)
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
     add_training(app, queue, pages, trainings, use)
-    add_entrance(app, pages, token)
+    add_entrance(app, pages, token, root)
     add_problems(app, pages)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     return app
@@ -255,17 +264,11 @@ def make_app(
 class Page:
     """The page of models by their names, whose place others can take, as an ASGI application."""
 
-    def __init__(
-        self,
-        open_queue: Callable[[list[str]], JobQueue],
-        models: list[str],
-        token: str | None = None,
-        names: tuple[str, ...] | None = None,
-        trainings: Trainings | None = None,
-    ):
+    def __init__(self, open_queue: Callable[[list[str]], JobQueue], models: list[str], **options: Any):
+        """With the options of ``make_app``."""
         self.open_queue, self.models = open_queue, models
         self.queue = open_queue(models)
-        self.make = partial(make_app, token=token, names=names, trainings=trainings, use=self.use)
+        self.make = lambda queue: make_app(queue, use=self.use, **options)
         self.app = self.make(self.queue)
         self.exchanging = threading.Lock()
 

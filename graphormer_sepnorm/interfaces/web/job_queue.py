@@ -22,14 +22,13 @@ from pebble import ProcessExpired, ProcessPool
 from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, keep
+from graphormer_sepnorm.interfaces.web.jobs import STOPPED, Job, ResultStore, keep
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.tables.formats import TABLE_KINDS, kind_of
 
-UPLOADS = "uploads-"
 CHUNK = 64  # molecules of a table
-QUEUE_FULL = HTTPException(503, "too much is waiting to be computed: try again in a while")
+QUEUE_FULL = HTTPException(503, "too much is waiting to be computed: try again in a while", {"Retry-After": "30"})
 SECONDS_TO_START = 600
 IS_MADE = ""  # the first question, which no method answers
 
@@ -162,7 +161,7 @@ class JobQueue:
         self.changed = threading.Condition()
         self.is_open = True
         self.claim = contextlib.ExitStack()
-        self.uploads = self.claim.enter_context(own_folder(store.folder, UPLOADS))
+        self.uploads = self.claim.enter_context(own_folder(store.folder, "uploads-"))
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
@@ -233,6 +232,15 @@ class JobQueue:
                 return await asyncio.shield(asyncio.wrap_future(self.worker.schedule(seconds, question, *details)))
         except NoAnswer as error:
             raise HTTPException(504, f"there is no answer: {error}") from None
+
+    async def is_well(self) -> bool:
+        """Whether tables are computed: a worker that has nothing to do is asked, and started again if it has ended."""
+        try:
+            return self.thread.is_alive() and (
+                bool(self.worker.asked) or await self.ask(IS_MADE) == self.worker.identity
+            )
+        except (HTTPException, InputError):
+            return False
 
     def cancel(self, job: Job) -> None:
         with self.changed:
@@ -324,7 +332,7 @@ class JobQueue:
     def finish(self, job: Job) -> None:
         """The end of a table, which memory keeps if the store cannot."""
         if not job.is_over:
-            job.state = "cancelled"
+            job.fail(STOPPED)
         try:
             if job.source:
                 job.source.unlink(missing_ok=True)

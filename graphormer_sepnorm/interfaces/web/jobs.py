@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
-from pydantic import BaseModel
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
@@ -22,6 +21,7 @@ from graphormer_sepnorm.tables.writers import write_whole
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, digits_of, text_of_number
 
 DAYS_KEPT = 7
+STOPPED = "the server was stopped before the table was done: predict it again"
 FORMAT = 3  # of the files in the store; those of another one are no tables
 NUMBER = re.compile(r"[0-9a-f]{32}")
 # What spreadsheets take for the beginning of a formula, also after white space, and its full-width forms.
@@ -61,7 +61,7 @@ class ResultStore:
     """Tables in a folder for the user only, where they outlive the page; those of more than a week are removed.
 
     ``NUMBER.jsonl`` grows with its table: each line has what is new of it, the last one its end. Without an end, the
-    page was killed: the table is cancelled then, with the rows of all whole lines.
+    page was killed: the table has failed then, with the rows of all whole lines.
     """
 
     def __init__(self, folder: Path):
@@ -94,13 +94,9 @@ class ResultStore:
 
     def add(self, job: Job, **news: object) -> None:
         """Adds what is new of a table; raises InputError if it cannot be written."""
-
-        def as_json(one: BaseModel) -> dict:
-            return one.model_dump(exclude_defaults=True)
-
         try:
             with open(self.folder / f"{job.number}.jsonl", "ab") as file:
-                file.write(json.dumps(news, default=as_json).encode() + b"\n")
+                file.write(json.dumps(news, default=lambda one: one.model_dump(exclude_defaults=True)).encode() + b"\n")
         except OSError as error:
             raise InputError(f"the table cannot be kept in {self.folder}: {error.strerror}") from None
 
@@ -116,7 +112,7 @@ class ResultStore:
 
 def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | None:
     """The table in a file of the store; None for one of other models or of another format."""
-    saved_facts: dict = {"state": "cancelled"}
+    saved_facts: dict = {"state": "failed", "problem": STOPPED}
     answers: list[dict] = []
     for line in content.splitlines():
         try:
@@ -161,9 +157,10 @@ def saved_table(job: Job, suffix: str) -> bytes:
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
-    added = [AddedColumn(safe(column.name), column.kind) for column in job.added]
     values = [cells_at(answers, column) for column in job.added]
     cells: list[Cells] = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in values]
+    kinds = [one.kind if isinstance(each, np.ndarray) else "text" for one, each in zip(job.added, values, strict=True)]
+    added = [AddedColumn(safe(column.name), kind) for column, kind in zip(job.added, kinds, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"predictions{suffix}"
         write_whole(out, [*map(safe, job.columns)], rows, added, cells)

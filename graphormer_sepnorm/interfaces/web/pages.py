@@ -232,8 +232,8 @@ def standing_of(place: float, direction: str) -> Standing:
 Pages = Callable[..., HTMLResponse]  # of the name of a template, a status, headers, and values by name
 
 
-def make_pages(queue: JobQueue) -> Pages:
-    """Jinja's templates; everything in them is escaped."""
+def make_pages(queue: JobQueue, root: str = "") -> Pages:
+    """Jinja's templates, with ``root`` before each address; everything in them is escaped."""
     folder, facts, confidence = Path(__file__).parent / "templates", queue.facts, queue.facts.confidence
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True)
     environment.filters.update(
@@ -247,6 +247,7 @@ def make_pages(queue: JobQueue) -> Pages:
         data_uri=lambda svg: data_uri(svg.encode()),
     )
     environment.globals.update(
+        root=root,
         facts=facts,
         limits=queue.limits,
         version=__version__,
@@ -315,6 +316,10 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/", include_in_schema=False)
     def start() -> Response:
         return pages("page.html")
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> Response:
+        return pages("docs.html")
 
     @app.get("/about", include_in_schema=False)
     def about() -> Response:

@@ -10,6 +10,7 @@ from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import declared
+from graphormer_sepnorm.output.columns import chosen_endpoints
 from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.intervals import ranks_of
 from graphormer_sepnorm.tables.formats.table import Row
@@ -90,8 +91,10 @@ class ModelFacts(BaseModel):
         for name in set(options.conditions) - set(names):
             read = f"its conditions are {', '.join(names)}" if names else "it reads none"
             raise InputError(f"{name} is not a condition of the model: {read}{did_you_mean(name, names)}")
+        parts = [f"{name}_" for name in self.names]
         if unknown := set(options.models) - set(self.names):
             raise InputError(f"unknown models {', '.join(sorted(unknown))}, choose of {', '.join(self.names) or 'one'}")
+        chosen_endpoints(options.endpoints, [{each, *map(each.removeprefix, parts)} for each in self.targets])
         for option, is_asked in (("domain", options.domain), ("interval", options.interval is not None)):
             if is_asked and option in self.missing:
                 raise InputError(self.missing[option])
@@ -262,13 +265,14 @@ class Options(BaseModel):
     alerts: bool = said(False, "name structural alerts (PAINS, Brenk)")
     properties: bool = said(False, "add molecular weight, logP, TPSA and others")
     conditions: dict[str, str] = said({}, "of all molecules, by column; a column of the table wins")
+    endpoints: list[str] = said([], "targets, by name or a pattern such as CYP3A4*; empty: all")
     models: list[str] = said([], "names of those of several models that predict; empty: all")
 
 
 class SmilesList(Options):
     """Molecules to predict."""
 
-    smiles: list[str] = Field(min_length=1, examples=[["CCO", "c1ccccc1O"]])
+    smiles: list[str | None] = Field(min_length=1, description="null: none", examples=[["CCO", "c1ccccc1O"]])
 
 
 class JobStatus(BaseModel):

@@ -68,11 +68,14 @@ class PredictionService:
 
     def columns(self, options: Options) -> PredictionColumns:
         """The columns of each molecule; raises InputError for options that the models do not support."""
-        answers = Answers(options.interval, options.domain, options.alerts, options.properties)
+        endpoints = tuple(options.endpoints)
         if options.models and isinstance(self.predictor, SideBySide):
-            parts = zip(self.predictor.parts, self.predictor.labels, strict=True)
-            chosen = [label for part, labels in parts if part.name in options.models for label in labels]
-            answers = replace(answers, endpoints=tuple(chosen))
+            places = PredictionColumns(self.predictor, Answers(endpoints=endpoints)).places
+            of_models = [place for place in places if self.predictor.parts[place[0]].name in options.models]
+            endpoints = tuple(self.predictor.labels[part][number] for part, number in of_models)
+            if not endpoints:
+                raise InputError(f"{', '.join(options.models)} predicts none of the chosen endpoints")
+        answers = Answers(options.interval, options.domain, options.alerts, options.properties, endpoints)
         return PredictionColumns(self.predictor, answers)
 
     def added(self, options: Options) -> list[ColumnFacts]:

@@ -6,17 +6,20 @@ import re
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from starlette.testclient import TestClient
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.api import csv_of_smiles
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
+from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_shown
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
-from tests.page import InThisProcess, PretendedService, open_queue
+from tests.page import ADDED, InThisProcess, PretendedService, open_queue
 
 HTMX = {"hx-request": "true"}
 LIMITS = JobLimits(upload_bytes=100_000, rows=1000)
@@ -124,9 +127,10 @@ def test_the_addresses_for_programs_are_described_with_their_problems(page):
         for what in methods.values():
             assert what["description"]
             problems = {status: answer for status, answer in what["responses"].items() if not status.startswith("2")}
-            assert {"404", "413", "422", "503"} <= problems.keys()
+            assert {"400", "401"} <= problems.keys()
             declared = [answer["content"]["application/json"]["schema"] for answer in problems.values()]
             assert all(each == schemas.Problem.model_json_schema() for each in declared)
+    assert schema["paths"]["/api/model"]["get"]["responses"].keys() == {"200", "400", "401"}
     sent = page.post("/api/tables", json={"smiles": []}).json()
     assert schemas.Problem.model_validate(sent, extra="forbid").detail.startswith("body.smiles")
     wrong = page.put("/api/tables")
@@ -172,6 +176,8 @@ def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
     with_quotes = list(csv.reader(io.StringIO(csv_of_smiles(smiles).decode(), newline="")))
     assert with_quotes == [["smiles"], *([text] for text in smiles)]
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
+    assert page.post("/api/tables", json={"smiles": ["C"] * 1001}).status_code == 422
+    assert predict(page, "C", None)["done"] == 2
     for wrong, place in (({"smiles": [1]}, "body.smiles.0"), ({"smiles": ["C"], "intervall": 0.9}, "body.intervall: ")):
         assert page.post("/api/tables", json=wrong).json()["detail"].startswith(place)
 
@@ -184,6 +190,59 @@ def test_a_confidence_that_cannot_be_had_is_refused_at_once(page):
         assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
     answer = page.post("/tables", data={"text": "C", "interval": "90"})
     assert answer.status_code == 422 and f"T{sentence[1:]}" in answer.text
+
+
+def test_unknown_fields_and_endpoints_are_refused(page):
+    file = {"file": ("a.csv", b"smiles\nC\n")}
+    for fields in ({"bogus": "1"}, {"text": "C"}, {"endpoints": "breadth"}):
+        assert page.post("/api/tables/file", files=file, data=fields).status_code == 422
+    assert page.post("/tables", data={"text": "C", "bogus": "1"}).status_code == 422
+    assert finished(page, page.post("/api/tables/file", files=file, data={"endpoints": "len*"}))["state"] == "done"
+    assert page.post("/api/tables", json={"smiles": ["C"], "endpoints": ["breadth"]}).status_code == 422
+
+
+def test_a_table_that_is_not_over_is_downloaded_only_if_that_is_asked(page, queue):
+    rows = [schemas.TableRow([text], text) for text in ("C", "CC")]
+    answers = PretendedService().predict(rows[:1], schemas.Options())
+    job = Job("a" * 32, None, "t.csv", columns=["smiles"], rows=rows, added=ADDED, answers=answers, state="computing")
+    queue.jobs[job.number] = job
+    address = f"/api/tables/{job.number}/predictions"
+    refused = page.get(f"{address}.csv")
+    assert refused.status_code == 409 and "computing, 1 of 2 rows" in refused.json()["detail"]
+    assert f'href="{address}.csv?partial=true"' in page.get(f"/tables/{job.number}").text
+    assert len(page.get(f"{address}.csv?partial=true").text.splitlines()) == 2
+    job.state = "cancelled"
+    assert (
+        page.get(f"{address}.csv").headers["rows-done"] == "1 of 2" and page.head(f"{address}.csv").status_code == 200
+    )
+    table = pytest.importorskip("pyarrow.parquet").read_table(io.BytesIO(page.get(f"{address}.parquet").content))
+    assert table.to_pylist()[0]["length"] == 1
+    del queue.jobs[job.number]
+
+
+def test_health_needs_no_token_and_asks_the_worker(queue, monkeypatch):
+    page = TestClient(make_app(queue, "a-token-of-16-or-more"), base_url="http://127.0.0.1:8000")
+    assert page.get("/healthz").json() == {"status": "ok", "waiting": 0}
+    monkeypatch.setattr(queue.worker, "identity", "another model")
+    assert page.get("/healthz").status_code == 503
+    monkeypatch.undo()
+    monkeypatch.setattr(queue.worker, "schedule", Mock(side_effect=InputError("gone")))
+    assert page.get("/healthz").status_code == 503
+
+
+def test_every_address_has_the_prefix_that_a_proxy_takes_away(queue):
+    page = TestClient(make_app(queue, root="/admet"), base_url="http://127.0.0.1:8000", follow_redirects=False)
+    answer = page.post("/tables", data={"text": "C"})
+    address = answer.headers["location"]
+    number = wait(page, address.removeprefix("/admet/tables/"))["id"]
+    assert page.get("/about/").headers["location"] == "/admet/about"
+    assert page.get(f"/tables/{number}/rows").headers["hx-push-url"] == address
+    for path in ("/", "/about", "/train", "/docs", f"/tables/{number}", f"/tables/{number}/rows/0", "/enter"):
+        shown = page.get(path).text
+        addresses = re.findall(r'(?:href|src|action|hx-get|hx-post)="(/[^"]*)', shown)
+        assert addresses and all(each.startswith("/admet/") for each in addresses), path
+    assert page.get("/api/openapi.json").json()["servers"] == [{"url": "/admet"}]
+    assert page.get("/static/page.css").status_code == 200
 
 
 def test_a_failed_table_has_a_reason_instead_of_rows(page):
@@ -457,6 +516,7 @@ def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
 def test_the_entrance_says_nothing_of_the_models(queue):
     token = "a-token-of-16-or-more"
     page = TestClient(make_app(queue, token), base_url="http://127.0.0.1:8000", follow_redirects=False)
+    assert "HTTPBearer" in make_app(queue, token).openapi()["components"]["securitySchemes"]
     refused = [page.post("/enter", files={"token": ("a", b"x")}), page.post("/static/page.css"), page.get("/static/no")]
     assert [answer.status_code for answer in refused] == [422, 405, 404]
     assert all(answer.headers["content-type"].startswith("text/plain") for answer in refused)

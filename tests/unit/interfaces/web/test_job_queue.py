@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import job_queue
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, NoAnswer, Worker
-from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.jobs import STOPPED, Job
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
 from tests.page import InThisProcess, PretendedService, open_queue
 
@@ -142,7 +142,9 @@ def test_closing_keeps_what_is_done_and_leaves_no_upload(held, monkeypatch):
     until(lambda: running.rows)
     monkeypatch.setattr(held.worker, "interrupt", held.models.free.set)
     held.close()
-    assert running.state == "cancelled" and held.store.load(done.number).answers == done.answers
+    assert (running.state, running.problem) == ("failed", STOPPED) and held.store.load(
+        done.number
+    ).answers == done.answers
     assert list(held.store.folder.glob("uploads-*")) == []
     with pytest.raises(HTTPException):
         submit(held, "A")
@@ -183,7 +185,7 @@ def test_a_killed_page_leaves_its_finished_rows_and_the_next_one_removes_its_upl
     ):
         assert set(tmp_path.glob("uploads-*")) == {queue.uploads, other.uploads} and left != queue.uploads
         found = queue.find(number)
-        assert (found.state, len(found.rows), len(found.answers)) == ("cancelled", 100, job_queue.CHUNK)
+        assert (found.state, len(found.rows), len(found.answers)) == ("failed", 100, job_queue.CHUNK)
 
 
 def compute_until_killed(folder: Path, numbers: object) -> None:
@@ -295,7 +297,7 @@ def test_closing_waits_for_no_picture(tmp_path):
         asked = [queue.worker.schedule(600, "predict", rows("SLEEP"), Options()) for _ in range(2)]
         table = submit(queue, "C")
         until(lambda: table.state == "computing")
-    assert table.state == "cancelled" and all(each.cancelled() for each in asked)
+    assert table.state == "failed" and all(each.cancelled() for each in asked)
 
 
 class Changing(PretendedService):

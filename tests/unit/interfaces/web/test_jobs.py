@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, escape_formula, saved_table
+from graphormer_sepnorm.interfaces.web.jobs import STOPPED, Job, ResultStore, escape_formula, saved_table
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TableRow
 from tests.page import ADDED, PretendedService
 
@@ -39,7 +39,7 @@ def test_a_stored_table_comes_back_as_it_was(tmp_path):
 
 @pytest.mark.parametrize(("lines", "done"), [(0, None), (1, None), (2, 0), (3, 1), (4, 2)])
 @pytest.mark.parametrize("torn", [b"", b'{"answers": [{"err', b"\xff"])
-def test_a_table_of_a_killed_page_is_cancelled_with_its_finished_rows(tmp_path, lines, done, torn):
+def test_a_table_of_a_killed_page_has_failed_with_its_finished_rows(tmp_path, lines, done, torn):
     """The page is killed after each line, and in the middle of the next."""
     store, job = ResultStore(tmp_path), finished()
     store.begin(job, FACTS)
@@ -51,7 +51,8 @@ def test_a_table_of_a_killed_page_is_cancelled_with_its_finished_rows(tmp_path, 
     if done is None:
         assert found is None
     else:
-        assert (found.state, found.rows, found.answers) == ("cancelled", job.rows, job.answers[:done])
+        assert (found.state, found.rows, found.answers) == ("failed", job.rows, job.answers[:done])
+        assert found.problem == STOPPED
 
 
 def test_a_table_of_other_models_is_only_a_download(tmp_path):

@@ -47,6 +47,7 @@ def test_headers_that_keep_a_page_to_itself():
 def test_another_name_that_points_here_is_refused():
     page = client(names=("localhost", "127.0.0.1", "::1"))
     assert page.get("/").status_code == 200 and page.get("/", headers={"host": "[::1]:8000"}).status_code == 200
+    assert set(page.get("/api/model", headers={"host": "evil.example"}).json()) == {"detail"}
     for host in ("evil.example", "evil.example:8000", "", "[", "localhost.evil.example"):
         assert page.get("/", headers={"host": host}).status_code == 400
 
@@ -147,6 +148,8 @@ def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address():
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie
     assert page.get("/tables/1").text == "/tables/1 0"
+    assert "secure" not in cookie
+    assert "secure" in page.get("https://localhost/", params={"token": TOKEN}).headers["set-cookie"].lower()
 
 
 def test_a_part_of_a_page_leads_the_whole_page_to_the_entrance():

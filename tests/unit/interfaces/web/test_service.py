@@ -242,6 +242,13 @@ def test_several_models_are_on_one_page(tmp_path):
     (chosen,) = service.predict(rows_of("CCS"), options.model_copy(update={"models": ["other"]}))
     assert chosen.predictions == {"logD": found.predictions["logD"]}
     assert [column.name for column in service.added(schemas.Options(models=["other"]))] == ["logD", "error"]
+    of_both = schemas.Options(endpoints=["herg", "logD"])
+    facts.check(of_both)
+    assert set(service.predict(rows_of("CCS"), of_both)[0].predictions) == {"hERG", "logD"}
+    of_one = of_both.model_copy(update={"models": ["other"]})
+    assert set(service.predict(rows_of("CCS"), of_one)[0].predictions) == {"logD"}
+    with pytest.raises(InputError, match="none of the chosen endpoints"):
+        service.added(schemas.Options(endpoints=["hERG"], models=["other"]))
 
 
 def test_endpoints_have_their_description_and_scores(models, tmp_path):
