@@ -167,6 +167,8 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     return progress | {
         "rows": answered_rows(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
+        "groups": grouped(facts, [name for name, kind in offered.items() if kind == "target"]),
+        "first_row": job.header + 1,
         "fields": [name for name, kind in offered.items() if kind == "field"],
         "offered": offered,
         "chosen": chosen,
@@ -181,7 +183,7 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 def title_of(job: Job, row: int) -> str:
     column = id_column_among(job.columns)
     name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
-    return as_text(shortened(name)) or f"Row {row + 1}"
+    return as_text(shortened(name)) or f"Row {row + job.header + 1}"
 
 
 def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
@@ -198,30 +200,52 @@ class Bar:
     target: str
     place: float | None = None
     ends: tuple[float, float] | None = None
-    standing: Standing = ""  # the third that the place is in, from the better end; "" if no end is better
+    standing: Standing = ""  # the third of the drugs, from the better end; "" if no end is better
     among: Literal["drugs", "training values", ""] = ""  # these values; "" for a probability
+    is_measured: bool = False  # whether the standing is that of the measured value
 
 
-def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
-    """The bars of a molecule by the group of their targets, in the order of the targets; "" if none has a group."""
+def grouped(facts: ModelFacts, targets: Iterable[str]) -> dict[str, list[str]]:
+    """The targets by their group, in the order of the model; "" if no target of the model has one."""
     rest = OTHERS if any(endpoint.group for endpoint in facts.endpoints.values()) else ""
-    groups: dict[str, list[Bar]] = {}
-    for target in filter(answer.predictions.__contains__, facts.targets):
-        endpoint, one = facts.endpoints.get(target, EndpointFacts()), answer.predictions[target]
-        groups.setdefault(endpoint.group or rest, []).append(bar_of(facts, one, target, endpoint))
+    groups: dict[str, list[str]] = {}
+    for target in filter(set(targets).__contains__, facts.targets):
+        groups.setdefault(facts.endpoints.get(target, EndpointFacts()).group or rest, []).append(target)
     return groups
 
 
-def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, endpoint: EndpointFacts) -> Bar:
-    if facts.is_probability or target in facts.classes:
-        return Bar(target, 100 * one.value, None, standing_of(100 * one.value, endpoint.direction))
+def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
+    groups = grouped(facts, answer.predictions)
+    return {group: [bar_of(facts, answer, target) for target in targets] for group, targets in groups.items()}
+
+
+def is_measured(facts: ModelFacts, answer: MoleculePrediction, target: str) -> bool:
+    """Whether the nearest training molecule of a target is the same molecule."""
+    near = answer.models.get(facts.compared_by.get(target, ""), {"in_training": answer.in_training})
+    return bool(near["in_training"])
+
+
+def bar_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> Bar:
+    one, measured = answer.predictions[target], measured_place(facts, answer, target)
+    if one.drugs is None and (facts.is_probability or target in facts.classes):
+        return Bar(target, 100 * one.value)
     if one.drugs is None:
         low, high = one.percentile_low, one.percentile_high
         ends = None if low is None or high is None or low == high else (low, high)
         return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
     ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
+    endpoint = facts.endpoints.get(target, EndpointFacts())
     direction = "" if one.limit else endpoint.direction  # beyond a limit of the assay, drugs do not differ
-    return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")
+    standing = standing_of(one.drugs if measured is None else measured, direction)
+    return Bar(target, one.drugs, ends, standing, "drugs", measured is not None)
+
+
+def measured_place(facts: ModelFacts, answer: MoleculePrediction, target: str) -> float | None:
+    """The place among the drugs of what was measured of the same molecule, where known; a class is at an end."""
+    one, classes = answer.predictions[target], facts.classes.get(target)
+    if one.nearest is None or one.nearest_bound or not is_measured(facts, answer, target):
+        return None
+    return 100.0 * (one.nearest in (1, classes[1])) if classes else one.drugs_nearest
 
 
 def standing_of(place: float, direction: str) -> Standing:
@@ -252,6 +276,7 @@ def make_pages(queue: JobQueue) -> Pages:
         version=__version__,
         zip=zip,
         grouped_bars=partial(grouped_bars, facts),
+        is_measured=partial(is_measured, facts),
         kinds=TABLE_KINDS,
         knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
         condition=api.CONDITION,
