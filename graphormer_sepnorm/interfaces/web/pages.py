@@ -248,6 +248,13 @@ def measured_place(facts: ModelFacts, answer: MoleculePrediction, target: str) -
     return 100.0 * (one.nearest in (1, classes[1])) if classes else one.drugs_nearest
 
 
+def differ(answers: list[MoleculePrediction], target: str) -> bool:
+    """Whether the intervals of some molecules do not overlap, or without intervals their classes differ."""
+    ones = [answer.predictions[target] for answer in answers]
+    lows, highs = [one.low for one in ones if one.low is not None], [one.high for one in ones if one.high is not None]
+    return max(lows) > min(highs) if lows and highs else len({one.class_name for one in ones}) > 1
+
+
 def standing_of(place: float, direction: str) -> Standing:
     good = place if direction == "higher" else 100 - place
     return "" if not direction else "worse" if good < 100 / 3 else "middle" if good < 200 / 3 else "better"
@@ -277,6 +284,7 @@ def make_pages(queue: JobQueue) -> Pages:
         zip=zip,
         grouped_bars=partial(grouped_bars, facts),
         is_measured=partial(is_measured, facts),
+        differ=differ,
         kinds=TABLE_KINDS,
         knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
         condition=api.CONDITION,
@@ -324,6 +332,7 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
     endpoints = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
     columns = {
         "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in endpoints],
+        "Better": [one.direction for one in endpoints],
         "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in endpoints],
         "On test molecules": [
             "" if one.score is None else f"{METRICS[one.metric].title} {shown(one.score)}" for one in endpoints
@@ -332,6 +341,7 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
             "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules)
             for one in endpoints
         ],
+        "Source and licence": [", ".join(filter(None, (one.source, one.licence))) for one in endpoints],
     }
     return {title: texts for title, texts in columns.items() if any(texts)}
 
@@ -424,5 +434,6 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             api.row_at(job.answers, number)
-        molecules = [(title_of(job, row.row), row) for row in answered_rows(job, numbers)]
+        rows = answered_rows(job, numbers)
+        molecules = [(title_of(job, row.row), row, grouped_bars(queue.facts, row)) for row in rows]
         return pages("compare.html", **shown_of(queue.facts, job), compared=molecules)

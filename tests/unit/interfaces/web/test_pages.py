@@ -12,6 +12,8 @@ from graphormer_sepnorm.interfaces.web.pages import (
     Bar,
     View,
     chosen_columns,
+    differ,
+    grouped,
     grouped_bars,
     listed_columns,
     offered_columns,
@@ -110,6 +112,7 @@ def test_bars_stand_by_group_at_their_place():
         OTHERS: [Bar("logD", 10.0, among="drugs")],
         "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
     }
+    assert grouped(FACTS, ["Sol", "hERG", "a field"]) == {"Toxicity": ["hERG"], "Absorption": ["Sol"]}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +152,21 @@ def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
     one = ANSWER.predictions["Sol"].model_copy(update={"limit": limit})
     (bar,) = grouped_bars(FACTS, schemas.MoleculePrediction(predictions={"Sol": one}))["Absorption"]
     assert (bar.place, bar.standing) == (30, standing)
+
+
+@pytest.mark.parametrize(
+    ("ones", "is_different"),
+    [
+        ([{"low": 1, "high": 2}, {"low": 2, "high": 3}], False),
+        ([{"low": 1, "high": 2}, {"low": 0, "high": 3}, {"low": 2.5, "high": 3}], True),
+        ([{"class_name": 0}, {"class_name": 0}], False),
+        ([{"class_name": "safe"}, {"class_name": "toxic"}], True),
+        ([{}, {}], False),
+    ],
+)
+def test_molecules_differ_if_their_intervals_or_classes_do(ones, is_different):
+    found = [{"hERG": schemas.TargetPrediction(value=1, **one)} for one in ones]
+    assert differ([schemas.MoleculePrediction(predictions=each) for each in found], "hERG") == is_different
 
 
 def test_without_groups_the_bars_stand_among_the_training_values():
