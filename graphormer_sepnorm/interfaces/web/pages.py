@@ -172,7 +172,6 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
         "fields": [name for name, kind in offered.items() if kind == "field"],
         "offered": offered,
         "chosen": chosen,
-        "orders": [moved(chosen, place) for place in range(len(chosen))],
         "sortable": [*sortable, *widths(job)],
         "listed": listed_columns(offered, chosen),
         "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
@@ -184,13 +183,6 @@ def title_of(job: Job, row: int) -> str:
     column = id_column_among(job.columns)
     name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
     return as_text(shortened(name)) or f"Row {row + job.header + 1}"
-
-
-def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
-    """The names with the one at a place moved to the left, and to the right, as far as it can be."""
-    rest, name = names[:place] + names[place + 1 :], names[place]
-    left, right = max(place - 1, 0), place + 1
-    return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
 
 
 @dataclass(frozen=True)
@@ -275,12 +267,15 @@ def make_pages(queue: JobQueue) -> Pages:
         limit_meaning=limit_meaning,
         rounded=as_rounded,
         similarity=similarity_words,
+        shown=shown,
+        score=score_words,
         data_uri=lambda svg: data_uri(svg.encode()),
     )
     environment.globals.update(
         facts=facts,
         limits=queue.limits,
         version=__version__,
+        metrics=METRICS,
         zip=zip,
         grouped_bars=partial(grouped_bars, facts),
         is_measured=partial(is_measured, facts),
@@ -327,25 +322,6 @@ def as_sentence(text: str) -> str:
     return f"{first if begins_with_name else first.upper()}{rest}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
-def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
-    """The columns of the table of targets on the page of the model, by title, without those that are empty."""
-    endpoints = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
-    columns = {
-        "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in endpoints],
-        "Better": [one.direction for one in endpoints],
-        "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in endpoints],
-        "On test molecules": [
-            "" if one.score is None else f"{METRICS[one.metric].title} {shown(one.score)}" for one in endpoints
-        ],
-        f"{facts.about.get('metric')} on test molecules": [
-            "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules)
-            for one in endpoints
-        ],
-        "Source and licence": [", ".join(filter(None, (one.source, one.licence))) for one in endpoints],
-    }
-    return {title: texts for title, texts in columns.items() if any(texts)}
-
-
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/", include_in_schema=False)
     def start() -> Response:
@@ -353,7 +329,7 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/about", include_in_schema=False)
     def about() -> Response:
-        return pages("about.html", columns=endpoint_columns(queue.facts))
+        return pages("about.html")
 
     @app.post("/tables", include_in_schema=False)
     def submit(

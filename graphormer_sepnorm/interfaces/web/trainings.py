@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Annotated, BinaryIO, ClassVar, Literal, cast, get_args
+from typing import Annotated, Any, BinaryIO, ClassVar, Literal, cast, get_args
 
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse, RedirectResponse, Response
@@ -247,30 +247,18 @@ def add_training(
 def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
     last, looking = dict[str, TrainingChoice](), asyncio.Lock()
 
-    async def look(number: str, choice: TrainingChoice) -> tuple[Path, TableLook, TrainingChoice]:
-        """The table, and the choice with the columns to predict; HTTPException if another one came meanwhile."""
+    async def look(number: str, choice: TrainingChoice) -> dict[str, Any]:
+        """How the table is understood, for templates; raises HTTPException if another choice came meanwhile."""
         table = trainings.upload(number)
         last[number] = choice
         async with looking:
             if last[number] is not choice:
                 raise HTTPException(409, "the choice has changed since: look again")
             answer = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
-        return table, answer, choice.model_copy(update={"targets": answer.chosen or choice.targets})
-
-    def shown(
-        name: str, number: str, table: Path, answer: TableLook, choice: TrainingChoice, status: int = 200
-    ) -> Response:
+        choice = choice.model_copy(update={"targets": answer.chosen or choice.targets})
+        context = {"number": number, "table": table.name, "look": answer, "choice": choice}
         options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
-        return pages(
-            name,
-            status,
-            is_refused=status != 200,
-            number=number,
-            table=table.name,
-            look=answer,
-            choice=choice,
-            **options,
-        )
+        return context | options
 
     @app.post("/train", include_in_schema=False)
     def upload(file: UploadFile) -> Response:
@@ -280,16 +268,16 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
     async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
         """The table with a form, or for htmx the part that depends on what is chosen."""
         name = "look.html" if "hx-request" in request.headers else "choose.html"
-        return shown(name, number, *await look(number, choice))
+        return pages(name, **await look(number, choice))
 
     @app.post("/train/{number}", include_in_schema=False)
     async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
-        table, answer, choice = await look(number, choice)
+        context = await look(number, choice)
         try:
-            if answer.problem:
-                raise InputError(answer.problem)
-            await run_in_threadpool(trainings.start, table, choice)
+            if context["look"].problem:
+                raise InputError(context["look"].problem)
+            await run_in_threadpool(trainings.start, trainings.upload(number), context["choice"])
         except InputError as error:
-            refused = replace(answer, problem=as_text(error.sentence))
-            return shown("choose.html", number, table, refused, choice, 422)
+            refused = replace(context["look"], problem=as_text(error.sentence))
+            return pages("choose.html", 422, **context | {"look": refused, "is_refused": True})
         return RedirectResponse("/train", 303)
