@@ -7,7 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TypeVar
 
@@ -99,22 +99,24 @@ def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:
-    answers: list[MoleculeStructure | str] = []
-    for text in smiles:
-        try:
-            read, mol = FEATURIZERS[featurizer].read(text)
-            key, parts = molecule_key(mol), len(Chem.GetMolFrags(mol))
-            as_written = mol if read == text else read_smiles(text)
-            marked, flattened = num_stereo(parent_part(mol)) > 0, loses_stereo(as_written, mol)
-            scaffold, family = murcko_scaffold(mol), family_of(parent_key(mol, key))
-            said = (is_doubtful(as_written), marked, flattened, bool(guess(text)))
-            structure = MoleculeStructure(read, scaffold, key, family, parts, *said)
-            with one_molecule(read):
-                FEATURIZERS[featurizer].features(mol, read)
-            answers.append(structure)
-        except InputError as error:
-            answers.append(str(error))
-    return answers
+    return [read_structure(featurizer, text) for text in smiles]
+
+
+@lru_cache(50_000)  # as the page reads a table once more for each choice of its columns
+def read_structure(featurizer: str, text: str) -> MoleculeStructure | str:
+    try:
+        read, mol = FEATURIZERS[featurizer].read(text)
+        key, parts = molecule_key(mol), len(Chem.GetMolFrags(mol))
+        as_written = mol if read == text else read_smiles(text)
+        marked, flattened = num_stereo(parent_part(mol)) > 0, loses_stereo(as_written, mol)
+        scaffold, family = murcko_scaffold(mol), family_of(parent_key(mol, key))
+        said = (is_doubtful(as_written), marked, flattened, bool(guess(text)))
+        structure = MoleculeStructure(read, scaffold, key, family, parts, *said)
+        with one_molecule(read):
+            FEATURIZERS[featurizer].features(mol, read)
+        return structure
+    except InputError as error:
+        return str(error)
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ class JobQueue:
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
         request = job.options, job.columns, rows, job.columns[place], job.added
-        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *request))
+        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *request, header=job.header))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
@@ -323,7 +323,7 @@ class JobQueue:
             raise InputError(f"{job.shown} could not be read: {error}") from None
         finally:
             source.unlink(missing_ok=True)
-        job.columns, job.rows = table.columns, table.rows
+        job.columns, job.rows, job.header = table.columns, table.rows, table.header
         job.smiles_column, job.added = table.smiles_column, table.added
         self.store.add_rows(job)
         if table.problem:

@@ -47,6 +47,7 @@ class Job:
     problem: str = ""
     seconds: float = 0.0  # of computing so far
     single_until: int = 0  # rows up to here are computed one by one, because one of them made its chunk fail
+    header: int = 0  # lines above the first row
     is_stored: bool = False  # over and in the store, so that memory need not keep it
 
     @property
@@ -86,7 +87,8 @@ class ResultStore:
 
     def add_rows(self, job: Job) -> None:
         rows = [(row.fields, row.smiles, row.error, row.conditions) for row in job.rows]
-        self.add(job, columns=job.columns, rows=rows, smiles_column=job.smiles_column, added=job.added)
+        parts = {"smiles_column": job.smiles_column, "added": job.added, "header": job.header}
+        self.add(job, columns=job.columns, rows=rows, **parts)
 
     def end(self, job: Job) -> None:
         self.add(job, state=job.state, problem=job.problem)

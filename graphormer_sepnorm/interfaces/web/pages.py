@@ -167,10 +167,11 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     return progress | {
         "rows": answered_rows(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
+        "groups": grouped(facts, [name for name, kind in offered.items() if kind == "target"]),
+        "first_row": job.header + 1,
         "fields": [name for name, kind in offered.items() if kind == "field"],
         "offered": offered,
         "chosen": chosen,
-        "orders": [moved(chosen, place) for place in range(len(chosen))],
         "sortable": [*sortable, *widths(job)],
         "listed": listed_columns(offered, chosen),
         "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
@@ -181,14 +182,7 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 def title_of(job: Job, row: int) -> str:
     column = id_column_among(job.columns)
     name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
-    return as_text(shortened(name)) or f"Row {row + 1}"
-
-
-def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
-    """The names with the one at a place moved to the left, and to the right, as far as it can be."""
-    rest, name = names[:place] + names[place + 1 :], names[place]
-    left, right = max(place - 1, 0), place + 1
-    return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
+    return as_text(shortened(name)) or f"Row {row + job.header + 1}"
 
 
 @dataclass(frozen=True)
@@ -198,30 +192,59 @@ class Bar:
     target: str
     place: float | None = None
     ends: tuple[float, float] | None = None
-    standing: Standing = ""  # the third that the place is in, from the better end; "" if no end is better
+    standing: Standing = ""  # the third of the drugs, from the better end; "" if no end is better
     among: Literal["drugs", "training values", ""] = ""  # these values; "" for a probability
+    is_measured: bool = False  # whether the standing is that of the measured value
 
 
-def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
-    """The bars of a molecule by the group of their targets, in the order of the targets; "" if none has a group."""
+def grouped(facts: ModelFacts, targets: Iterable[str]) -> dict[str, list[str]]:
+    """The targets by their group, in the order of the model; "" if no target of the model has one."""
     rest = OTHERS if any(endpoint.group for endpoint in facts.endpoints.values()) else ""
-    groups: dict[str, list[Bar]] = {}
-    for target in filter(answer.predictions.__contains__, facts.targets):
-        endpoint, one = facts.endpoints.get(target, EndpointFacts()), answer.predictions[target]
-        groups.setdefault(endpoint.group or rest, []).append(bar_of(facts, one, target, endpoint))
+    groups: dict[str, list[str]] = {}
+    for target in filter(set(targets).__contains__, facts.targets):
+        groups.setdefault(facts.endpoints.get(target, EndpointFacts()).group or rest, []).append(target)
     return groups
 
 
-def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, endpoint: EndpointFacts) -> Bar:
-    if facts.is_probability or target in facts.classes:
-        return Bar(target, 100 * one.value, None, standing_of(100 * one.value, endpoint.direction))
+def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
+    groups = grouped(facts, answer.predictions)
+    return {group: [bar_of(facts, answer, target) for target in targets] for group, targets in groups.items()}
+
+
+def is_measured(facts: ModelFacts, answer: MoleculePrediction, target: str) -> bool:
+    """Whether the nearest training molecule of a target is the same molecule."""
+    near = answer.models.get(facts.compared_by.get(target, ""), {"in_training": answer.in_training})
+    return bool(near["in_training"])
+
+
+def bar_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> Bar:
+    one, measured = answer.predictions[target], measured_place(facts, answer, target)
+    if one.drugs is None and (facts.is_probability or target in facts.classes):
+        return Bar(target, 100 * one.value)
     if one.drugs is None:
         low, high = one.percentile_low, one.percentile_high
         ends = None if low is None or high is None or low == high else (low, high)
         return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
     ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
+    endpoint = facts.endpoints.get(target, EndpointFacts())
     direction = "" if one.limit else endpoint.direction  # beyond a limit of the assay, drugs do not differ
-    return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")
+    standing = standing_of(one.drugs if measured is None else measured, direction)
+    return Bar(target, one.drugs, ends, standing, "drugs", measured is not None)
+
+
+def measured_place(facts: ModelFacts, answer: MoleculePrediction, target: str) -> float | None:
+    """The place among the drugs of what was measured of the same molecule, where known; a class is at an end."""
+    one, classes = answer.predictions[target], facts.classes.get(target)
+    if one.nearest is None or one.nearest_bound or not is_measured(facts, answer, target):
+        return None
+    return 100.0 * (one.nearest in (1, classes[1])) if classes else one.drugs_nearest
+
+
+def differ(answers: list[MoleculePrediction], target: str) -> bool:
+    """Whether the intervals of some molecules do not overlap, or without intervals their classes differ."""
+    ones = [answer.predictions[target] for answer in answers]
+    lows, highs = [one.low for one in ones if one.low is not None], [one.high for one in ones if one.high is not None]
+    return max(lows) > min(highs) if lows and highs else len({one.class_name for one in ones}) > 1
 
 
 def standing_of(place: float, direction: str) -> Standing:
@@ -244,6 +267,8 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
         limit_meaning=limit_meaning,
         rounded=as_rounded,
         similarity=similarity_words,
+        shown=shown,
+        score=score_words,
         data_uri=lambda svg: data_uri(svg.encode()),
     )
     environment.globals.update(
@@ -251,8 +276,11 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
         facts=facts,
         limits=queue.limits,
         version=__version__,
+        metrics=METRICS,
         zip=zip,
         grouped_bars=partial(grouped_bars, facts),
+        is_measured=partial(is_measured, facts),
+        differ=differ,
         kinds=TABLE_KINDS,
         knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
         condition=api.CONDITION,
@@ -295,23 +323,6 @@ def as_sentence(text: str) -> str:
     return f"{first if begins_with_name else first.upper()}{rest}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
-def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
-    """The columns of the table of targets on the page of the model, by title, without those that are empty."""
-    endpoints = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
-    columns = {
-        "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in endpoints],
-        "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in endpoints],
-        "On test molecules": [
-            "" if one.score is None else f"{METRICS[one.metric].title} {shown(one.score)}" for one in endpoints
-        ],
-        f"{facts.about.get('metric')} on test molecules": [
-            "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules)
-            for one in endpoints
-        ],
-    }
-    return {title: texts for title, texts in columns.items() if any(texts)}
-
-
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/", include_in_schema=False)
     def start() -> Response:
@@ -323,7 +334,7 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/about", include_in_schema=False)
     def about() -> Response:
-        return pages("about.html", columns=endpoint_columns(queue.facts))
+        return pages("about.html")
 
     @app.post("/tables", include_in_schema=False)
     def submit(
@@ -404,5 +415,6 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             api.row_at(job.answers, number)
-        molecules = [(title_of(job, row.row), row) for row in answered_rows(job, numbers)]
+        rows = answered_rows(job, numbers)
+        molecules = [(title_of(job, row.row), row, grouped_bars(queue.facts, row)) for row in rows]
         return pages("compare.html", **shown_of(queue.facts, job), compared=molecules)

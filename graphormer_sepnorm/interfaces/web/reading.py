@@ -55,7 +55,7 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Tab
         raise InputError(f"{title} has more than {most_rows:,} molecules, which is the most for this page: {advice}")
     if not rows:
         raise InputError(f"{title} has no molecules")
-    return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
+    return TableRows(table.columns, rows, table.columns[table.smiles_place], [], "", table.delimiter, table.header)
 
 
 def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> TableRows:
@@ -104,7 +104,7 @@ def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.Traini
         problem = as_text(asked_column(title, choice.smiles_column, error.columns))
         return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
     rows, place = table.rows, table.columns.index(table.smiles_column)
-    content = WholeTable(table.columns, [*rows], table.delimiter, place, int(kind_of(path) not in (".sdf", ".smi")))
+    content = WholeTable(table.columns, [*rows], table.delimiter, place, table.header)
     look = schemas.TableLook(list(looked_columns(content)), len(rows), as_text(table.smiles_column))
     try:
         seed = find_recipe(RunOptions(csv=title).found_recipe).train.seed
@@ -122,7 +122,7 @@ def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.Traini
         splits=dict(Counter(row.split for row in labelled.rows)),
         sentences=[as_text(sentence) for sentence in [*sentences, *remarks]],
         skipped=len(labelled.skipped),
-        reasons=[(row, as_text(smiles), as_text(why)) for row, smiles, why in first],
+        reasons=[(row + table.header, as_text(smiles), as_text(why)) for row, smiles, why in first],
     )
 
 

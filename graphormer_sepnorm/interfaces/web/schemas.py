@@ -122,6 +122,7 @@ class TargetPrediction(BaseModel):
     drugs: float | None = said(None, "how many of 100 approved drugs have a lower prediction")
     drugs_low: float | None = said(None, "the same of the lower end of the interval")
     drugs_high: float | None = said(None, "the same of the upper end")
+    drugs_nearest: float | None = said(None, "the same of 'nearest', if that is a number")
     nearest: float | str | None = said(None, "measured of the nearest training molecule, or its class")
     nearest_bound: str | None = said(None, "its censored label, such as <-6.5")
     limit: str | None = said(None, "how to read a value near a limit of the assay; null without a limit")
@@ -235,7 +236,10 @@ class LookedTarget:
 
 @dataclass(frozen=True)
 class TableLook:
-    """How the command ``train`` understands a table, or the problem; ``reasons`` are of its first skipped rows."""
+    """How the command ``train`` understands a table, or the problem; ``reasons`` are of its first skipped rows.
+
+    Rows are numbered as a spreadsheet does it: the header is row 1.
+    """
 
     columns: list[LookedColumn]
     rows: int = 0
@@ -314,3 +318,4 @@ class TableRows:
     added: list[ColumnFacts]
     problem: str = ""
     delimiter: str = ""  # of a CSV
+    header: int = 0  # lines above the first row

@@ -176,9 +176,11 @@ class PredictionService:
         for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
             for own, label in zip(part.model.targets, labels, strict=True):
                 one = answer.predictions.get(label)
-                if one and part.drugs and own in part.drugs.targets and one.low is not None and one.high is not None:
-                    ends = np.array([one.low, one.high])
-                    one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
+                if one and part.drugs and own in part.drugs.targets:
+                    for name, value in (("low", one.low), ("high", one.high), ("nearest", one.nearest)):
+                        if isinstance(value, float):
+                            place = part.drugs.percentiles(np.array([value]), own).item()
+                            setattr(one, f"drugs_{name}", place)
 
     def structure(self, smiles: str) -> str:
         mol = read_small(smiles)

@@ -1,5 +1,6 @@
 """Trainings of the page, one at a time by the command ``train`` in a process of its own, and their addresses."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -10,13 +11,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Annotated, BinaryIO, ClassVar, Literal, cast, get_args
+from typing import Annotated, Any, BinaryIO, ClassVar, Literal, cast, get_args
 
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, as_text
@@ -128,7 +130,8 @@ class Trainings:
         return ["train", table.name, *choice.arguments(), *device, "--out", out]
 
     def command(self, table: Path, choice: TrainingChoice) -> str:
-        return shlex.join(["graphormer-sepnorm", *self.arguments(table, choice)])
+        *arguments, out = self.arguments(table, choice)
+        return shlex.join(["graphormer-sepnorm", *arguments, str(self.runs / out)])
 
     @property
     def is_training(self) -> bool:
@@ -242,11 +245,20 @@ def add_training(
 
 
 def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
-    async def look(number: str, choice: TrainingChoice) -> tuple[Path, TableLook, TrainingChoice]:
-        """The table, and the choice with the columns to predict."""
+    last, looking = dict[str, TrainingChoice](), asyncio.Lock()
+
+    async def look(number: str, choice: TrainingChoice) -> dict[str, Any]:
+        """How the table is understood, for templates; raises HTTPException if another choice came meanwhile."""
         table = trainings.upload(number)
-        answer = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
-        return table, answer, choice.model_copy(update={"targets": answer.chosen or choice.targets})
+        last[number] = choice
+        async with looking:
+            if last[number] is not choice:
+                raise HTTPException(409, "the choice has changed since: look again")
+            answer = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
+        choice = choice.model_copy(update={"targets": answer.chosen or choice.targets})
+        context = {"number": number, "table": table.name, "look": answer, "choice": choice}
+        options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
+        return context | options
 
     @app.post("/train", include_in_schema=False)
     def upload(file: UploadFile) -> Response:
@@ -255,15 +267,17 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
     @app.get("/train/{number}", include_in_schema=False)
     async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
         """The table with a form, or for htmx the part that depends on what is chosen."""
-        table, answer, choice = await look(number, choice)
-        context = {"number": number, "table": table.name, "look": answer, "choice": choice}
-        options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
-        return pages("look.html" if "hx-request" in request.headers else "choose.html", **context, **options)
+        name = "look.html" if "hx-request" in request.headers else "choose.html"
+        return pages(name, **await look(number, choice))
 
     @app.post("/train/{number}", include_in_schema=False)
     async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
-        table, answer, choice = await look(number, choice)
-        if answer.problem:
-            raise InputError(answer.problem)
-        await run_in_threadpool(trainings.start, table, choice)
+        context = await look(number, choice)
+        try:
+            if context["look"].problem:
+                raise InputError(context["look"].problem)
+            await run_in_threadpool(trainings.start, trainings.upload(number), context["choice"])
+        except InputError as error:
+            refused = replace(context["look"], problem=as_text(error.sentence))
+            return pages("choose.html", 422, **context | {"look": refused, "is_refused": True})
         return RedirectResponse("/train", 303)

@@ -364,15 +364,17 @@ def test_numbers_have_the_decimals_of_the_labels_and_only_very_many_are_rounded(
 
 
 def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
-    words = {"description": "log10 of <length>, m", "limit": "3 or more"}
-    known = schemas.EndpointFacts(**words, molecules=1234, rmse_out_of_fold=0.4)
+    words = {"description": "log10 of <length>, m", "limit": "3 or more", "direction": "lower"}
+    known = schemas.EndpointFacts(**words, molecules=1234, rmse_out_of_fold=0.4, source="a table", licence="MIT")
     with page_of(PretendedService(), tmp_path, endpoints={"length": known}) as page:
-        shown, about = rows_of(page, "CCO", "C"), page.get("/about").text
+        shown, one, about = rows_of(page, "CCO", "C"), rows_of(page, "C"), page.get("/about").text
         assert page.get("/api/model").json()["endpoints"]["length"]["description"] == words["description"]
     assert "<small>log10 of &lt;length&gt;, m</small></th>" in shown
     first, _ = about.split("<h2>Technical</h2>")
-    assert re.findall(r'<th scope="col">(.+?)</th>', first) == ["Endpoint", "Training molecules", "RMSE out of fold"]
-    assert re.findall("<td>(.+?)</td>", first) == ["1,234", "0.400"]
+    titles = ["Endpoint", "Training molecules", "Better", "RMSE out of fold", "Source and licence"]
+    assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
+    assert re.findall("<td>(.+?)</td>", first) == ["1,234", "lower", "0.400", "a table, MIT"]
+    assert 'href="/about#endpoint-0"' in one and 'id="endpoint-0"' in first
 
 
 @pytest.mark.slow
@@ -427,11 +429,15 @@ def test_each_of_several_models_says_whether_it_knows_the_molecule(tmp_path):
         found.predictions, found.similarity, found.models = {"a": one, "b": one}, None, {"A": near, "B": other}
 
     known = {"targets": ["a", "b"], "compared_by": {"a": "A", "b": "B"}}
-    with page_of(answering(compare), tmp_path, **known) as page:
+    models = answering(compare)
+    added = [schemas.ColumnFacts(name=each, place=["predictions", each, "value"]) for each in "ab"]
+    models.read = lambda *asked: replace(PretendedService().read(*asked), added=added)
+    with page_of(models, tmp_path, **known) as page:
         one, shown = rows_of(page, "CC", domain=True), rows_of(page, "CC", "CC", domain=True)
     assert re.findall(r"; (measured|nearest) 0.5", one) == ["measured", "nearest"]
     said = " ".join(re.sub("<.*?>", "", shown.split('<td class="near"')[1].split("</td>")[0]).split())
-    first = "A: The same molecule: training molecule 7, similarity 1.00; a measured 0.5 CC; "
+    assert shown.count("<small>measured 0.5</small>") == 2  # that of "a", in both rows
+    first = "A: The same molecule: training molecule 7, similarity 1.00 CC; "
     assert said.endswith(f"{first}B: similarity 1.00, another molecule; b measured 0.5 CCC")
 
 
@@ -531,7 +537,7 @@ def test_two_or_three_molecules_are_compared(page):
     number = finished(page, upload(page, b"smiles,name\nCCO,a\nCC,b\nX,b\nC,d\n"))["id"]
     assert page.get(f"/tables/{number}/rows").text.count(' name="row" ') == 4
     shown = page.get(f"/tables/{number}/compare?row=2&row=1&row=1").text
-    assert re.findall(r'rows/(\d)">(\w)</a></h2>', shown) == [("1", "b"), ("2", "b")]
+    assert re.findall(r'rows/(\d)">(\w)</a></th>', shown) == [("1", "b"), ("2", "b")]
     assert "<b>2.0</b>" in shown and "X cannot be read" in shown
     for rows in ("", "row=1", "row=0&row=1&row=2&row=3"):
         assert page.get(f"/tables/{number}/compare?{rows}").status_code == 422

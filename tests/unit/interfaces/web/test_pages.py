@@ -1,5 +1,6 @@
 """What is shown of a table and of one molecule, and what a pasted text is, by hand."""
 
+import numpy as np
 import pytest
 
 from graphormer_sepnorm.interfaces.web import schemas
@@ -11,6 +12,8 @@ from graphormer_sepnorm.interfaces.web.pages import (
     Bar,
     View,
     chosen_columns,
+    differ,
+    grouped,
     grouped_bars,
     listed_columns,
     offered_columns,
@@ -105,16 +108,43 @@ ANSWER = schemas.MoleculePrediction(
 
 def test_bars_stand_by_group_at_their_place():
     assert grouped_bars(FACTS, ANSWER) == {
-        "Toxicity": [Bar("hERG", 25.0, None, "better"), Bar("Ames")],
+        "Toxicity": [Bar("hERG", 99.0, None, "worse", "drugs"), Bar("Ames")],
         OTHERS: [Bar("logD", 10.0, among="drugs")],
         "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
     }
+    assert grouped(FACTS, ["Sol", "hERG", "a field"]) == {"Toxicity": ["hERG"], "Absorption": ["Sol"]}
 
 
-@pytest.mark.parametrize(("value", "standing"), [(0.3, "better"), (0.34, "middle"), (0.66, "middle"), (0.7, "worse")])
-def test_the_standing_depends_on_the_direction(value, standing):
-    other = schemas.MoleculePrediction(predictions=ANSWER.predictions | {"hERG": schemas.TargetPrediction(value=value)})
-    assert grouped_bars(FACTS, other)["Toxicity"][0].standing == standing
+@pytest.mark.parametrize(
+    ("one", "is_same", "standing"),
+    [
+        ({"drugs": 30}, False, "better"),
+        ({"drugs": 34}, False, "middle"),
+        ({"drugs": 66}, False, "middle"),
+        ({"drugs": 70}, False, "worse"),
+        ({}, False, ""),
+        ({"drugs": 89, "nearest": 0}, False, "worse"),
+        ({"drugs": 89, "nearest": 0}, True, "better"),
+        ({"drugs": 9, "nearest": 1}, True, "worse"),
+        ({"drugs": 9, "nearest": "toxic"}, True, "worse"),
+    ],
+)
+def test_the_standing_is_that_among_drugs_or_of_the_measured_class(one, is_same, standing):
+    predictions = {"hERG": schemas.TargetPrediction(value=0.2, **one)}
+    facts = FACTS.model_copy(update={"classes": {"hERG": ("safe", "toxic")}})
+    (bar,) = grouped_bars(facts, schemas.MoleculePrediction(predictions=predictions, in_training=is_same))["Toxicity"]
+    assert (bar.standing, bar.is_measured) == (standing, is_same)
+
+
+@pytest.mark.parametrize(
+    ("bound", "near", "standing"), [(None, True, "better"), ("<9", True, "worse"), (None, False, "worse")]
+)
+def test_the_standing_is_that_of_the_measured_value_where_it_is_known(bound, near, standing):
+    one = schemas.TargetPrediction(value=-2, drugs=30, nearest=9, nearest_bound=bound, drugs_nearest=90)
+    models = {"A": {"in_training": near}, "B": {"in_training": True}}
+    facts = FACTS.model_copy(update={"compared_by": {"Sol": "A"}})
+    (bar,) = grouped_bars(facts, schemas.MoleculePrediction(predictions={"Sol": one}, models=models))["Absorption"]
+    assert (bar.place, bar.standing, bar.is_measured) == (30, standing, standing == "better")
 
 
 @pytest.mark.parametrize(("limit", "standing"), [(None, "worse"), ("", "worse"), ("read as at most -2", "")])
@@ -122,6 +152,21 @@ def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
     one = ANSWER.predictions["Sol"].model_copy(update={"limit": limit})
     (bar,) = grouped_bars(FACTS, schemas.MoleculePrediction(predictions={"Sol": one}))["Absorption"]
     assert (bar.place, bar.standing) == (30, standing)
+
+
+@pytest.mark.parametrize(
+    ("ones", "is_different"),
+    [
+        ([{"low": 1, "high": 2}, {"low": 2, "high": 3}], False),
+        ([{"low": 1, "high": 2}, {"low": 0, "high": 3}, {"low": 2.5, "high": 3}], True),
+        ([{"class_name": 0}, {"class_name": 0}], False),
+        ([{"class_name": "safe"}, {"class_name": "toxic"}], True),
+        ([{}, {}], False),
+    ],
+)
+def test_molecules_differ_if_their_intervals_or_classes_do(ones, is_different):
+    found = [{"hERG": schemas.TargetPrediction(value=1, **one)} for one in ones]
+    assert differ([schemas.MoleculePrediction(predictions=each) for each in found], "hERG") == is_different
 
 
 def test_without_groups_the_bars_stand_among_the_training_values():
@@ -134,13 +179,15 @@ def test_without_groups_the_bars_stand_among_the_training_values():
 
 def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):
     models = load_service([str(save_panel(tmp_path / "panel"))], 0.8, "cpu", "auto")
-    (answer,) = models.predict([schemas.TableRow(["CCO"], "CCO", "")], schemas.Options(interval=0.8))
+    (answer,) = models.predict([schemas.TableRow(["CCO"], "CCO", "")], schemas.Options(interval=0.8, domain=True))
     bars = {bar.target: bar for found in grouped_bars(models.facts(), answer).values() for bar in found}
     one = answer.predictions["hERG"]
     below = [sum(drug < value for drug in (0, 1, 2, 3)) for value in (one.value, one.low, one.high)]
     assert [bars["hERG"].place, *bars["hERG"].ends] == [25.0 * count for count in below]
-    assert bars["toxic"].place == pytest.approx(100 * answer.predictions["toxic"].value)
-    assert bars["Papp"].place is None  # whose drugs are not known
+    assert (one.nearest, one.drugs_nearest, bars["hERG"].standing) == (0, 12.5, "better")  # as it was learnt
+    toxic = answer.predictions["toxic"].value
+    assert bars["toxic"].place == 25.0 * sum(drug < np.float32(toxic) for drug in np.float32([0.1, 0.2, 0.3, 0.5]))
+    assert bars["Papp"].among == "training values"  # whose drugs are not known
     assert list(grouped_bars(models.facts(), answer)) == ["Toxicity", "Absorption", OTHERS]
 
 

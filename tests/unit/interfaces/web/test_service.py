@@ -309,7 +309,7 @@ def test_a_regression(tmp_path):
         ("smiles", "SMILES", 16), ("IC50", "numbers", 15), ("active", "classes", 16), ("year", "numbers", 16),
     ]  # fmt: skip
     assert (found.rows, found.smiles_column, found.problem, found.skipped) == (16, "smiles", "", 2)
-    assert [row for row, _, _ in found.reasons] == [14, 15] and all(why for *_, why in found.reasons)
+    assert [row for row, _, _ in found.reasons] == [15, 16] and all(why for *_, why in found.reasons)
     (target,) = found.targets
     assert (target.name, target.labels, target.bounds, target.unit) == ("pIC50", 13, 1, "nM")
     assert target.values == "6.046 to 8"  # of 900 nM and of 10 nM

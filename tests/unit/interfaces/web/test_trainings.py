@@ -1,18 +1,22 @@
 """Trainings of the page and their addresses, by a program and with models that only pretend."""
 
+import asyncio
 import html
 import io
 import shlex
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
+from httpx import ASGITransport, AsyncClient
 from starlette.testclient import TestClient
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.interfaces.web.app import Page
+from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.app import Page, make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
@@ -35,8 +39,8 @@ def test_a_run_folder_comes_when_it_is_whole(trainings):
         progress = trainings.progress
         assert (progress.state, progress.name, progress.percent, progress.left) == ("done", name, 40, "00:10")
         assert progress.phase == "kernel | machine" and progress.sentences == ["learning"]
-        words = ["graphormer-sepnorm", "train", "my-assay.csv", "--target-columns", "a b", "--quick", "--out", name]
-        assert shlex.split(progress.command) == words
+        words = ["train", "my-assay.csv", "--target-columns", "a b", "--quick", "--out", str(trainings.runs / name)]
+        assert shlex.split(progress.command) == ["graphormer-sepnorm", *words]
     assert shown(trainings) == ["my-assay", "my-assay-2"] and trainings.names() == ["my-assay-2", "my-assay"]
     assert trainings.run("my-assay").report.read_text() == "<p>report</p>"
     for name in ("other", "..", ""):
@@ -158,7 +162,14 @@ def test_from_a_table_to_a_model_on_the_same_page(page, trainings):
     assert "41 rows, 2 of them skipped" in part
     command = html.unescape(part.partition("<pre><code>")[2].partition("</code>")[0])
     words = ["--target-columns", "<b>y</b>", "--split", "random", "--feature-columns", "pH", "--quick"]
-    assert shlex.split(command) == ["graphormer-sepnorm", "train", "assay.csv", *words, "--out", "assay"]
+    assert shlex.split(command) == [
+        "graphormer-sepnorm",
+        "train",
+        "assay.csv",
+        *words,
+        "--out",
+        str(trainings.runs / "assay"),
+    ]
     assert page.post(address, data=CHOICE).headers["location"] == "/train"
     trainings.thread.join()
     status = page.get("/trainings/status").text
@@ -175,8 +186,32 @@ def test_from_a_table_to_a_model_on_the_same_page(page, trainings):
     [(TABLE, {"targets": ["other"]}), (TABLE, {}), (TABLE * 2, CHOICE), ("smiles,y\nC,1", {"targets": ["y"]})],
 )
 def test_what_cannot_be_trained_on_starts_nothing(page, trainings, content, choice):
-    answer = page.post(upload(page, content), data=choice)
+    address = upload(page, content)
+    answer = page.post(address, data=choice)
     assert answer.status_code == 422 and "problem" in answer.text and trainings.progress is None
+    is_read = content != TABLE * 2  # which is too large
+    assert (f'<form action="{address}"' in answer.text) == is_read == ('id="molecules"' not in answer.text)
+
+
+def test_of_choices_that_came_meanwhile_only_the_last_is_looked_at(queues, trainings, monkeypatch):
+    queue, looked, asked = queues(["first"]), [], []
+    client = AsyncClient(transport=ASGITransport(make_app(queue, trainings=trainings, use=print)), base_url="http://a")
+
+    async def ask(question, *details):
+        looked.append(details[-1].targets)
+        while len(asked) < 3:
+            await asyncio.sleep(0.001)
+        return schemas.TableLook([], problem="enough")
+
+    async def choose(name):
+        return (await client.get("/train/0", params={"targets": name})).status_code
+
+    async def choose_all():
+        return await asyncio.gather(*map(choose, "abc"))
+
+    monkeypatch.setattr(queue, "ask", ask)
+    monkeypatch.setattr(trainings, "upload", lambda number: asked.append(number) or Path("assay.csv"))
+    assert asyncio.run(choose_all()) == [200, 409, 200] and looked == [["a"], ["c"]]
 
 
 def test_a_training_is_followed_and_cancelled_and_unknown_names_are_refused(page, trainings):
