@@ -36,6 +36,8 @@ from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
+# Warnings that say nothing about the training domain.
+FAMILIAR = re.compile(rf"{re.escape(OTHER_CONDITIONS)}|Read as \S+( \|.*?\|)?: the text after it was ignored\.")
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
 SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
 DISTANCE_DECIMALS = 2
@@ -74,7 +76,9 @@ class CountedColumns(PredictionColumns):
     def cells(self, predictions: Predictions, errors: list[str]) -> list[Cells]:
         warnings = zip(*(each.warnings for each in predictions.parts or [predictions]), strict=True)
         pairs = zip(warnings, errors, strict=True)
-        self.unfamiliar["rows"] += sum(not {*texts} <= {"", OTHER_CONDITIONS} and not error for texts, error in pairs)
+        self.unfamiliar["rows"] += sum(
+            not error and any(FAMILIAR.sub("", text).strip() for text in texts) for texts, error in pairs
+        )
         cells = super().cells(predictions, errors)
         for column, each in zip(self.all, cells, strict=True):
             if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):

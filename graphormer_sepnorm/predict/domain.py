@@ -99,7 +99,7 @@ class Domain:
         return frozenset(
             words
             for words, (has, pattern) in RARITIES.items()
-            if any(has(read_smiles(text)) for text in self.smiles if pattern.search(text))
+            if any(attempt(has, text) for text in self.smiles if pattern.search(text))
         )
 
     @cached_property
