@@ -16,6 +16,7 @@ from graphormer_sepnorm.chem.smiles import (
     atoms_of,
     bonds_of,
     guess,
+    ignored_name,
     is_smiles,
     one_molecule,
     quoted,
@@ -349,6 +350,7 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
                 reductions[row] = reduction(read_smiles(molecule), mol)
             if guessed := guess(molecule):
                 reductions[row] = f"{GUESSED}: read as {guessed}. {reductions[row]}".strip()
+            reductions[row] = f"{ignored_name(molecule)} {reductions[row]}".strip()
             mols[row] = mol
             rows.append(row)
         except InputError as error:

@@ -29,6 +29,12 @@ Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3}[A-Za-z\d,'-]*")
 NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|[.,]\d+)([eE][-+]?\d+)?")
 ID = re.compile(r"[A-Za-z]+([-_]\d+|\d{2,})")  # such as ABC-12 and V69; a formula such as CH4 is none
+REGISTERED = {
+    re.compile(r"\d{2,7}-\d\d-\d"): "a CAS number",
+    re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]"): "an InChIKey",
+}
+OPEN = re.compile(r" \||\*|#0")  # in the SMILES of what may be no whole molecule
+LEAST_WRITTEN = 3  # atoms of a word after a SMILES that makes it a second molecule rather than a name
 RING = re.compile(r"%\(\d+\)|%\d\d|\d")
 SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")  # outside square brackets
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
@@ -106,7 +112,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         if len(text) > MAX_ATOMS and (unsanitized := Chem.MolFromSmiles(text, sanitize=False)) is not None:
             check_size(unsanitized)
         mol = _read_strictly(text) or _read_leniently(text, excerpt)
-        if " |" in text:
+        if OPEN.search(text):
             refuse_incomplete(mol)
             mol = with_settled_stereo(mol)
     check_count("molecule", mol.GetNumAtoms(), "atoms", MAX_ATOMS)  # with hydrogens that stay atoms
@@ -141,11 +147,20 @@ def without_name(text: str) -> str:
         return smiles
     if rest[0].startswith("|"):
         return f"{smiles} |{rest[0][1:].partition('|')[0]}|"
-    first = re.split(SPACE, rest[0])[0]
-    with one_molecule(first):
-        if first.isascii() and Chem.MolFromSmiles(first, sanitize=False) is not None:
-            raise InputError(f"The SMILES {quoted(text)} has a space inside.")
+    for place, word in enumerate(re.split(SPACE, rest[0])):
+        with one_molecule(word):
+            mol = Chem.MolFromSmiles(word, sanitize=bool(place)) if word.isascii() else None
+            if mol is not None and (not place or mol.GetNumAtoms() >= LEAST_WRITTEN):
+                raise InputError(f"The SMILES {quoted(text)} has a space inside: give one molecule in a row.")
     return smiles
+
+
+def ignored_name(molecule: object) -> str:
+    """A sentence on the text after a SMILES, which is ignored; "" if there is none."""
+    if not isinstance(molecule, str) or not is_smiles(molecule):
+        return ""
+    read = without_name(molecule.strip(" \t"))
+    return f"Read as {read}: the text after it was ignored." if len(molecule.split()) > len(read.split()) else ""
 
 
 def is_smiles(text: str) -> bool:
@@ -229,6 +244,9 @@ def syntax_problem(text: str) -> str:
     if NAME.fullmatch(text):
         return "names are not looked up, write the SMILES of the molecule"
     smiles = text.partition(" ")[0]
+    for pattern, kind in REGISTERED.items():
+        if pattern.fullmatch(smiles):
+            return f"it is {kind}, which is not looked up, so write the SMILES or the InChI of the molecule"
     if NUMBER.fullmatch(smiles):
         return "it looks like a number"
     if "," in smiles:
@@ -276,14 +294,13 @@ def _read_leniently(text: str, excerpt: str) -> Chem.Mol:
 
 
 def refuse_incomplete(mol: Chem.Mol) -> None:
-    """Raises InputError for a polymer, attachment points, labelled R groups, and variable parts."""
+    """Raises InputError for a polymer, attachment points, R groups and other wildcards, and variable parts."""
     if any(group.GetProp("TYPE") in POLYMERS for group in Chem.GetMolSubstanceGroups(mol)):
         raise InputError("The structure is a polymer: give one molecule, such as its monomer.")
     for atom in mol.GetAtoms():
-        wildcard = atom.GetAtomicNum() == 0
-        named = atom.HasProp("atomLabel") and atom.GetProp("atomLabel") not in ("", "star_e")
-        if atom.HasProp("molAttchpt") or (wildcard and (named or atom.HasProp("_MolFileRLabel"))):
-            raise InputError("The structure has an R group, an attachment point or a generic atom: give one molecule.")
+        if atom.HasProp("molAttchpt") or atom.GetAtomicNum() == 0:
+            problem = "an open place (*), such as an R group, an attachment point or the end of a polymer's unit"
+            raise InputError(f"The structure has {problem}: give one molecule.")
     if mol.HasProp("_molLinkNodes") or any(bond.HasProp("_MolFileBondEndPts") for bond in mol.GetBonds()):
         raise InputError("The structure has a variable part: give one molecule.")
 

@@ -69,15 +69,21 @@ class PredictionColumns:
         _ = self.places, self.parts, self.judged  # which check the options
 
     @cached_property
-    def several(self) -> SideBySide:
+    def all_models(self) -> SideBySide:
         """The models; one model has no name here."""
         return self.model if isinstance(self.model, SideBySide) else SideBySide((Part("", self.model),))
 
     @cached_property
+    def several(self) -> SideBySide:
+        """The models as molecules are compared: of chosen endpoints, with the molecules that were measured for one."""
+        is_restricted = self.answers.domain and self.answers.endpoints
+        return self.all_models.measured_for(self.places) if is_restricted else self.all_models
+
+    @cached_property
     def places(self) -> list[tuple[int, int]]:
         """The targets to show, in order: the number of the model, and of the target among its targets."""
-        names = [{label, self.several.owner(label)[1]} for label in self.several.targets]
-        return list(compress(self.several.places, chosen_endpoints(self.answers.endpoints, names)))
+        names = [{label, self.all_models.owner(label)[1]} for label in self.all_models.targets]
+        return list(compress(self.all_models.places, chosen_endpoints(self.answers.endpoints, names)))
 
     @cached_property
     def domains(self) -> list[int]:
@@ -106,14 +112,14 @@ class PredictionColumns:
     def reader(self) -> MoleculeModel[Predictions]:
         answers = self.answers if self.profile is None else self.answers.reading(self.profile.reads)
         if not isinstance(self.model, SideBySide):
-            is_described = answers.describe or self.model.assay_limits
-            return Describer(self.model, answers) if is_described else self.model
+            is_described, (model,) = answers.describe or self.model.assay_limits, self.several.part_models
+            return Describer(model, answers) if is_described else model
         readers = [
             Describer(model, answers.of_part(is_first=number == 0, in_domain=number in self.domains))
-            for number, model in enumerate(self.model.part_models)
+            for number, model in enumerate(self.several.part_models)
         ]
         unshown = frozenset(range(len(readers))).difference(self.shown_parts)
-        return replace(self.model, readers=tuple(readers), unshown=unshown)
+        return replace(self.several, readers=tuple(readers), unshown=unshown)
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:

@@ -36,9 +36,12 @@ from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
+# Warnings that say nothing about the training domain.
+FAMILIAR = re.compile(rf"{re.escape(OTHER_CONDITIONS)}|Read as \S+( \|.*?\|)?: the text after it was ignored\.")
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
 SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
 DISTANCE_DECIMALS = 2
+MEASURED = (("nearest",), ("nearest_bound",))  # last parts of the places of labels of the nearest molecule
 PERCENTILES = ("percentile", "percentile_low", "percentile_high")
 
 
@@ -74,7 +77,9 @@ class CountedColumns(PredictionColumns):
     def cells(self, predictions: Predictions, errors: list[str]) -> list[Cells]:
         warnings = zip(*(each.warnings for each in predictions.parts or [predictions]), strict=True)
         pairs = zip(warnings, errors, strict=True)
-        self.unfamiliar["rows"] += sum(not {*texts} <= {"", OTHER_CONDITIONS} and not error for texts, error in pairs)
+        self.unfamiliar["rows"] += sum(
+            not error and any(FAMILIAR.sub("", text).strip() for text in texts) for texts, error in pairs
+        )
         cells = super().cells(predictions, errors)
         for column, each in zip(self.all, cells, strict=True):
             if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):
@@ -127,17 +132,21 @@ class TextWriter(TableWriter):
         lines: list[str] = []
         for number, (row, texts) in enumerate(zip(rows, zip(*columns, strict=True), strict=True)):
             name = "" if self.id_place is None else row.fields[self.id_place]
-            lines += [f"{name}  {row.smiles}".strip(), *self.lines(texts), *self.remarks(row, number, cells)]
+            lines += [f"{name}  {row.smiles}".strip(), *self.lines(texts), *self.remarks(number, cells)]
         return "".join(f"{line}\n" for line in lines).encode()
 
-    def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
+    def remarks(self, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
         for *outer, last in cells:
             if last == "nearest" and outer[:1] != ["predictions"]:
                 near = (np.asarray(cells[(*outer, name)])[number] for name in ("similarity", "nearest", "warning"))
-                if is_in_training(row.smiles, *near):
+                if is_in_training(*near):
                     of_model = f" of {outer[1]}" if outer else ""
-                    yield f"  in the training table{of_model}: nearest is what was measured for this molecule"
+                    measured = [texts[number] for place, texts in cells.items() if place[2:] in MEASURED]
+                    said = ": nearest is what was measured for this molecule"
+                    if measured and all(text in ("", None) or text != text for text in measured):
+                        said = ", but not measured for these endpoints"
+                    yield f"  in the training table{of_model}{said}"
         for place, texts in cells.items():
             if place[2:] == ("limit",) and texts[number]:
                 yield f"  {place[1]} is {texts[number]}"

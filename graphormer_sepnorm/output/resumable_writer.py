@@ -17,6 +17,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
+from graphormer_sepnorm.chem.smiles import ignored_name
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
@@ -187,7 +188,7 @@ def write_table(
                 watch(read(rows), result)
             return writer.encode(rows, cells(result, errors))
 
-        fill_with = partial(fill, results, encode, writer, reading.strict, table.header)
+        fill_with = partial(fill, results, encode, writer, reading.strict, table)
         try:
             if is_standard_output(out):
                 progress, errors = fill_with(StandardOutput())
@@ -275,11 +276,12 @@ def fill(
     encode: Callable[[list[Row], Result, list[str]], bytes],
     writer: TableWriter,
     strict: bool,
-    header: int,
+    table: Table,
     output: PartialFile | StandardOutput,
 ) -> Written:
     """Appends the ``results`` from the first row on that is missing; discards all if the input is unusable."""
-    errors, first, progress = Counter[str](), list[str](), output.progress
+    errors, first, named, progress = Counter[str](), list[str](), list[str](), output.progress
+    header = table.header
     on_terminal = isinstance(output, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
     try:
         if progress.bytes == 0:
@@ -293,16 +295,23 @@ def fill(
                     raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
                 output.append(encode(rows, result, reasons), len(rows), sum(map(bool, reasons)))
                 errors.update(filter(None, reasons))
+                numbered = list(enumerate(zip(rows, reasons, strict=True), progress.rows - len(rows) + header + 1))
                 if len(first) <= MOST_NAMED:
-                    numbered = enumerate(reasons, progress.rows - len(rows) + header + 1)
-                    first += [f"row {number} ({reason})" for number, reason in numbered if reason]
+                    first += [f"row {number} ({reason})" for number, (_, reason) in numbered if reason]
+                if len(named) <= MOST_NAMED:
+                    read = [(number, row.smiles) for number, (row, reason) in numbered if not reason]
+                    named += [f"row {number} ({text})" for number, text in read if ignored_name(text)]
                 bar.update(len(rows))
+        if isinstance(output, PartialFile) and progress.rows == progress.unreadable > 0:
+            column = table.columns[table.smiles_place]
+            raise InputError(f"no row has a readable molecule in the column {column!r}: {', '.join(first[:1])}")
     except InputError:
         if isinstance(output, PartialFile):
             output.discard()
         raise
-    if first and not on_terminal:
-        print(f"unreadable: {', '.join(first[:MOST_NAMED])}{', ...' * (len(first) > MOST_NAMED)}", file=sys.stderr)
+    for what, places in (("unreadable", first), ("read without the text after the SMILES", named)):
+        if places and not on_terminal:
+            print(f"{what}: {', '.join(places[:MOST_NAMED])}{', ...' * (len(places) > MOST_NAMED)}", file=sys.stderr)
     return progress, errors
 
 

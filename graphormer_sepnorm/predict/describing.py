@@ -55,7 +55,7 @@ class Describer:
             matches = same_conditions(self.model.trust.rows, conditions_of(molecules))
             nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
             warnings = self.domain.add_unlike(described.warnings, nearness.similarity)
-            warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
+            warnings = joined(warnings, under_other_conditions(nearness, matches))
             described = replace(described, nearness=nearness, warnings=warnings)
         mols, limits = molecules.mols, self.model.assay_limits
         words = {
@@ -85,17 +85,15 @@ def same_conditions(rows: TrainingRows | None, conditions: np.ndarray | None) ->
     return lambda number, row: np.array_equal(conditions[number], rows.conditions[row])
 
 
-def under_other_conditions(
-    mols: Sequence[Chem.Mol | None], nearness: Nearness, matches: Callable[[int, int], bool] | None
-) -> list[str]:
+def under_other_conditions(nearness: Nearness, matches: Callable[[int, int], bool] | None) -> list[str]:
     """``OTHER_CONDITIONS`` for each of M molecules whose nearest training molecule is such a one, "" for the others."""
     if matches is None:
-        return [""] * len(mols)
+        return [""] * len(nearness.molecule)
     assert nearness.row is not None
-    neighbours = zip(mols, nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
+    neighbours = zip(nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
     return [
-        OTHER_CONDITIONS if row >= 0 and not matches(number, row) and is_in_training(mol, *nearest) else ""
-        for number, (mol, row, *nearest) in enumerate(neighbours)
+        OTHER_CONDITIONS if row >= 0 and not matches(number, row) and is_in_training(*nearest) else ""
+        for number, (row, *nearest) in enumerate(neighbours)
     ]
 
 

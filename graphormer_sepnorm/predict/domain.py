@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
+ALIKE = 0.99  # similarity of another molecule with the same fingerprint, which has no counts
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all training molecules: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
@@ -81,6 +82,17 @@ class Domain:
             rows.setdefault(heavy_atoms(text), []).append(row)
         return rows
 
+    def of_rows(self, rows: np.ndarray) -> "Domain":
+        """That of some of the training molecules; the sizes and the charges, also of their atoms, stay those of all."""
+        embeddings = self.embeddings[rows] if len(self.embeddings) else self.embeddings
+        if not len(self.text):
+            return replace(self, bits=self.bits[rows], embeddings=embeddings)
+        smiles = [self.smiles[row] for row in rows.tolist()]
+        elements = {"H", *" ".join(map(heavy_atoms, smiles)).split()}
+        kinds = self.kinds[[symbol_of(number) in elements for number, _ in self.kinds.tolist()]]
+        text = np.frombuffer("\n".join(smiles).encode(errors="replace"), np.uint8)
+        return replace(self, bits=self.bits[rows], kinds=kinds, embeddings=embeddings, text=text)
+
     def knows(self, mol: Chem.Mol) -> bool:
         """Whether a molecule is a training molecule, by its ``molecule_key``; False where these were not kept."""
         rows, key = self.rows_by_atoms.get(heavy_atoms(Chem.MolToSmiles(mol)), []), molecule_key(mol)
@@ -99,7 +111,7 @@ class Domain:
         return frozenset(
             words
             for words, (has, pattern) in RARITIES.items()
-            if any(has(read_smiles(text)) for text in self.smiles if pattern.search(text))
+            if any(attempt(has, text) for text in self.smiles if pattern.search(text))
         )
 
     @cached_property
@@ -146,6 +158,8 @@ class Domain:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The largest similarity to a training molecule, float64 [M], and its number in ``bits``; NaN, -1: unreadable.
 
+        It is 1 only of the molecule itself, where this is known; ``ALIKE`` of another one with the same fingerprint.
+
         Of equally similar rows, the nearest is the molecule itself, then the first for which ``matches`` is true, which
         says whether a molecule was measured under the conditions of a row.
         """
@@ -154,12 +168,14 @@ class Domain:
         similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
         readable = {number: each for number, each in enumerate(bits) if each is not None}
         for number, compared in zip(readable, self.similarities(list(readable.values())), strict=True):
-            similarity[number] = largest = compared.max()
+            largest = compared.max()
             alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
             if matches is not None:
                 alike.sort(key=lambda row: not matches(number, row))
-            same = alike if largest == 1 and len(alike) > 1 else []
-            rows[number] = next((row for row in same if is_same_molecule(mols[number], self.smiles[row])), alike[0])
+            known = alike if largest == 1 and self.smiles[alike[0]] else []
+            same = [row for row in known if is_same_molecule(mols[number], self.smiles[row])]
+            rows[number] = [*same, *alike][0]
+            similarity[number] = ALIKE if known and not same else largest
         return similarity, rows
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
@@ -223,16 +239,15 @@ def attempt(describe: Callable[[Chem.Mol], Found], molecule: Molecule) -> Found 
         return None
 
 
-def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None, warning: str = "") -> bool:
+def is_in_training(similarity: float | None, nearest: str | None, warning: str = "") -> bool:
     """Whether the nearest training molecule is the molecule itself or a salt of it, and under the same conditions."""
-    is_alike = similarity == 1 and nearest is not None and OTHER_CONDITIONS not in warning
-    return is_alike and is_same_molecule(molecule, nearest)
+    return similarity == 1 and bool(nearest) and OTHER_CONDITIONS not in warning
 
 
 def similarity_words(similarity: float, is_same: bool) -> str:
-    """A similarity, which says that the molecule is another one where the rounded number looks like the same."""
-    words = f"{similarity:.2f}"
-    return f"{words}, another molecule" if words == "1.00" and not is_same else words
+    """A similarity, which says that the molecule is another one where the number looks like the same."""
+    is_other = similarity >= ALIKE and not is_same
+    return f"{min(similarity, ALIKE):.2f}, another molecule" if is_other else f"{similarity:.2f}"
 
 
 def is_same_molecule(*molecules: Molecule) -> bool:

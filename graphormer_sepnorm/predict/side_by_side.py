@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -154,6 +155,21 @@ class SideBySide:
     def with_models(self, models: Sequence[PredictingModel]) -> "SideBySide":
         parts = tuple(replace(part, model=model) for part, model in zip(self.parts, models, strict=True))
         return replace(self, parts=parts)
+
+    def measured_for(self, places: Sequence[tuple[int, int]]) -> "SideBySide":
+        """The models, which compare molecules only with those that have a label of a target at one of ``places``."""
+        models = []
+        for first, model in zip(self.first_of_domain, self.part_models, strict=True):
+            shown = [(self.part_models[part].trust, number) for part, number in places]
+            sharing = [
+                each for each, (part, _) in zip(shown, places, strict=True) if self.first_of_domain[part] == first
+            ]
+            measured = [trust.rows.measured(number) for trust, number in sharing if trust and trust.rows]
+            if model.trust and measured:
+                model = copy(model)
+                vars(model)["trust"] = model.trust.of_rows(np.flatnonzero(np.any(measured, axis=0)))
+            models.append(model)
+        return self.with_models(models)
 
     def to(self, device: torch.device) -> "SideBySide":
         return self.with_models([model.to(device) for model in self.part_models])

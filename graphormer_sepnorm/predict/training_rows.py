@@ -80,8 +80,17 @@ class TrainingRows:
     @property
     def labelled(self) -> list[int]:
         """How many rows have a label of each target, exact or censored."""
-        exact = map(len, self.sorted_labels)
-        return [count + sum(map(bool, self.censored(target))) for target, count in enumerate(exact)]
+        return [int(self.measured(target).sum()) for target in range(self.labels.shape[1])]
+
+    def measured(self, target: int) -> np.ndarray:
+        """Whether each row has a label of a target, exact or censored: bool [N]."""
+        bounded = np.isfinite(self.bounds[:, target]).any(axis=1) if len(self.bounds) else False
+        return ~np.isnan(self.labels[:, target]) | bounded
+
+    def of_rows(self, rows: np.ndarray) -> "TrainingRows":
+        bounds, conditions = (each[rows] if len(each) else each for each in (self.bounds, self.conditions))
+        kept = replace(self, labels=self.labels[rows], bounds=bounds, conditions=conditions)
+        return kept.named([self.names[row] for row in rows.tolist()]) if len(self.text) else kept
 
     @property
     def decimals(self) -> list[int]:

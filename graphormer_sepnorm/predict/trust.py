@@ -1,6 +1,6 @@
 """How far predictions of M molecules and T targets can be trusted, kept as arrays."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,12 @@ class Trust:
             and (self.rows is None or self.rows.labels.shape[1] == num_tasks)
             and (self.class_sets is None or self.class_sets.fits(num_tasks))
         )
+
+    def of_rows(self, rows: np.ndarray) -> "Trust":
+        """The same with some of the training molecules, by their numbers, where their labels are known."""
+        if self.rows is None or not len(rows):
+            return self
+        return replace(self, domain=self.domain.of_rows(rows), rows=self.rows.of_rows(rows))
 
 
 def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:

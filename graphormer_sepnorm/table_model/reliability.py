@@ -244,7 +244,7 @@ def compare_rows(
     similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = nearness.similarity, nearness.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)
-    elsewhere = under_other_conditions(chosen, nearness, matches)
+    elsewhere = under_other_conditions(nearness, matches)
     for row, *each in zip(compared, nearness.molecule, elsewhere, strict=True):
         nearest[row], others[row] = each
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)

@@ -9,6 +9,7 @@ from operator import not_
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import ignored_name
 from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tasks import TASKS
@@ -73,6 +74,9 @@ def of_guesses(labelled: LabelledTable) -> Iterator[str]:
         read = rows_text(labelled, [(row.number, f"as {row.smiles}") for row in rows])
         several = plural(len(rows), "row leaves", "rows leave")
         yield f"the InChI of {several} open where a hydrogen or charge is, so the usual form is read: {read}"
+    if named := [(row.number, row.smiles) for row in labelled.rows if ignored_name(row.smiles)]:
+        several = plural(len(named), "row has", "rows have")
+        yield f"{several} text after the SMILES, which is ignored: {rows_text(labelled, named)}"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

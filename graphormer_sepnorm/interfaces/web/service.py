@@ -165,8 +165,8 @@ class PredictionService:
                 answer.warning = " ".join(f"{name}: {text}" for name, text in warnings.items())
             for near in answer.models.values():
                 one = MoleculePrediction.model_validate(near)
-                near["in_training"] = is_in_training(row.smiles, one.similarity, one.nearest, one.warning)
-            answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
+                near["in_training"] = is_in_training(one.similarity, one.nearest, one.warning)
+            answer.in_training = is_in_training(answer.similarity, answer.nearest, answer.warning)
             self.add_drugs(answer)
         return answers
 

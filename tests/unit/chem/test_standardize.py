@@ -162,7 +162,6 @@ def test_200_salts_become_their_parents(name, part):
         # complexes, and inorganic parts
         ("C[N+](C)(C)CCO.C[N+](C)(C)CCO.[S-][Mo]([S-])(=S)=S", "[S]=[Mo](=[S])([S-])[S-]"),
         ("[NH3][Pt](Cl)(Cl)[NH3].CN(C)C=O", "[NH3]->[Pt](<-[NH3])([Cl])[Cl]"),
-        ("[O-]*.[Na+]", "*[O-]"),
     ],
 )  # fmt: skip
 def test_what_is_left_of_a_molecule(smiles, left):

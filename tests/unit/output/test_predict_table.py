@@ -88,6 +88,19 @@ def test_a_molecule_of_the_training_table_is_named_as_such(said):
         assert said(model, [smiles], answers=Answers(domain=True)).count(remark) == count
 
 
+def test_without_a_readable_row_an_output_stays_and_text_after_a_smiles_is_named(tmp_path, capsys):
+    model, out = Predictor([tiny_model()]), tmp_path / "out.csv"
+    for smiles, unreadable in ((["CCO ethanol", "50-78-2", "CCN"], 1), (["50-78-2", "CCO and CCN"], 2)):
+        (tmp_path / "in.csv").write_text("\n".join(["smiles", *smiles]))
+        if unreadable == len(smiles):
+            with pytest.raises(InputError, match="no row has a readable molecule in the column 'smiles'"):
+                predict_table(model, str(tmp_path / "in.csv"), out)
+        else:
+            assert predict_table(model, str(tmp_path / "in.csv"), out)["unreadable"] == unreadable
+            assert "row 2 (CCO ethanol)" in capsys.readouterr().err
+    assert len(records(out)) == 3 and len(list(tmp_path.iterdir())) == 2
+
+
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
     with pytest.raises(InputError, match=r"^a table is written as \.csv, .*, \.sdf, not as '\.npz'"):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.npz")
