@@ -120,7 +120,7 @@ def predict(
 
                 watch = log_into(log, predictor, ", ".join(models))
             result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch)
-            shared.tell(lines_on_rows(result, predictor, answers, reading.resume))
+            shared.tell(lines_on_rows(result, predictor, answers))
     if for_people:
         shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
     else:
@@ -141,13 +141,13 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
     return predictor
 
 
-def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, is_resumed: bool) -> Iterator[str]:
+def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) -> Iterator[str]:
     """Sentences on rows outside the training domain, values below 0, and a table without rows."""
     from graphormer_sepnorm.predict.side_by_side import SideBySide
     from graphormer_sepnorm.runs.numbers import counted
 
     if rows := result["unfamiliar"]:
-        count = f"{counted(rows, 'row')}{' of this call' * is_resumed} {'is' if rows == 1 else 'are'}"
+        count = f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}"
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
         columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
