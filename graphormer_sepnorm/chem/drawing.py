@@ -20,6 +20,15 @@ def block_of(smiles: str, title: str = "") -> str:
     return title + block[block.index("\n") :]
 
 
+def is_readable(block: str) -> bool:
+    """Whether RDKit reads a molfile."""
+    try:
+        with one_molecule():
+            return Chem.MolFromMolBlock(block) is not None
+    except InputError:
+        return False
+
+
 def picture_of(smiles: str, width: int, height: int) -> bytes | None:
     """A PNG of so many pixels; None for a molecule that cannot be drawn."""
     try:

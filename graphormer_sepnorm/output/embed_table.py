@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ import torch
 from graphormer_sepnorm.chem.features import FOR_TABLES, Molecules
 from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.errors import InputError, not_installed
+from graphormer_sepnorm.errors import not_installed
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.resumable_writer import write_table
@@ -50,16 +49,6 @@ class EmbeddingArrays(TableWriter):
         with open(completed, "wb") as file:
             np.savez_compressed(file, embeddings=values, row=np.arange(len(smiles)), smiles=smiles, error=errors)
         return completed
-
-    def count(self, out: Path, smiles_column: str | None) -> tuple[int, int]:
-        try:
-            with np.load(out, allow_pickle=False) as arrays:
-                errors, width = arrays["error"], arrays["embeddings"].shape[1]
-        except (OSError, ValueError, KeyError, BadZipFile):
-            width = None
-        if width != self.width:
-            raise InputError(f"{out} has other embeddings")
-        return len(errors), int(np.count_nonzero(errors))
 
 
 def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:

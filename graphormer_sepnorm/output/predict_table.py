@@ -61,10 +61,11 @@ def predict_table(
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, predicted=columns, meanings=meanings)}
-    written = (source, out, reading, options, writers, columns.is_whole, watch)
+    remarks = {"unfamiliar": columns.unfamiliar, "below_zero": columns.below_zero}
+    written = (source, out, reading, options, writers, columns.is_whole, watch, remarks)
     result = write_table(columns.reader, columns.all, columns.cells, *written)
-    unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
-    return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
+    unfamiliar = result["unfamiliar"].get("rows", 0) if any(model.trust for model in parts_of(predictor)) else None
+    return {**result, "unfamiliar": unfamiliar, "below_zero": dict(result["below_zero"])}
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,17 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
@@ -27,7 +28,7 @@ from graphormer_sepnorm.runs.checkpoint import digest_parts
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import files
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.files import behind_link, check_output
+from graphormer_sepnorm.system.files import behind_link, cache_root, check_output
 from graphormer_sepnorm.system.progress import say
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, as_one, in_chunks
@@ -37,9 +38,11 @@ from graphormer_sepnorm.tables.formats.text import is_file
 from graphormer_sepnorm.tables.rows import samples_of, with_decimal
 from graphormer_sepnorm.tables.writers import WRITERS, MakeWriter, find_writer
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.version import __version__
 
 STANDARD_OUTPUT = "-"
 MOST_NAMED = 5  # rows that cannot be read
+DETAILS = re.compile(r"(['\"]).*?\1|\d[\d,]*")  # of a reason: texts and numbers of its row
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Result = TypeVar("Result", bound=Results)
 
@@ -53,6 +56,7 @@ class Progress:
     unreadable: Count = 0
     bytes: Count = 0
     complete: bool = False
+    counts: dict[str, dict[str, Count]] = field(default_factory=dict)  # of remarks, as in the result
 
     def add(self, size: int, rows: int, unreadable: int) -> None:
         self.bytes += size
@@ -60,7 +64,7 @@ class Progress:
         self.unreadable += unreadable
 
 
-Written = tuple[Progress, Counter[str]]  # the progress of a job, and why rows of this call are unreadable
+READ_PROGRESS = TypeAdapter(Progress)
 
 
 class StandardOutput:
@@ -103,8 +107,8 @@ class PartialFile:
 
     def read_progress(self, job: str) -> Progress:
         try:
-            progress = Progress(**json.loads(self.record.read_bytes()))
-        except (ValueError, TypeError):
+            progress = READ_PROGRESS.validate_json(self.record.read_bytes())
+        except ValueError:
             raise InputError(f"{self.record} is damaged: start again without --resume") from None
         size = self.path.stat().st_size if self.path.exists() else 0
         is_named = progress.complete and not size and self.out.exists()
@@ -115,7 +119,7 @@ class PartialFile:
 
     def write_progress(self) -> None:
         with files.replacing(self.record) as file:
-            file.write(json.dumps(asdict(self.progress)).encode())
+            file.write(json.dumps(vars(self.progress)).encode())
 
     @property
     def is_named(self) -> bool:
@@ -157,14 +161,17 @@ def write_table(
     writers: Mapping[str, MakeWriter],
     is_whole: bool = False,
     watch: Callable[[Smiles, Result], None] | None = None,
+    remarks: Mapping[str, Counter[str]] | None = None,
 ) -> dict:
     """Writes a reader's results for every row of a table, of some SMILES, or of standard input.
 
     ``cells`` gets results, of the whole table at once if ``is_whole``, and the errors of their rows, "" for none.
     ``options`` is what else the output depends on. ``watch`` gets results of this call before they are written.
+    ``remarks`` are counted by ``cells``; the result has those of all rows, also of interrupted calls.
     """
     make_writer, resume = find_output_writer(out, writers), reading.resume
     of_input, names = (reading.smiles_column, reading.delimiter, reading.sheet), [column.name for column in columns]
+    counts = {"errors": Counter[str](), **(remarks or {})}
     is_read_again = isinstance(source, str) and is_file(source)
     all_rows = partial(rows_of, str(source), *of_input) if is_read_again else None
     if resume and is_standard_output(out):
@@ -188,61 +195,67 @@ def write_table(
                 watch(read(rows), result)
             return writer.encode(rows, cells(result, errors))
 
-        fill_with = partial(fill, results, encode, writer, reading.strict, table)
+        fill_with = partial(fill, results, encode, writer, reading.strict, table, counts)
         try:
             if is_standard_output(out):
-                progress, errors = fill_with(StandardOutput())
+                progress = fill_with(StandardOutput())
             else:
-                of_output = (*map(str, table.types), out.suffix, current().precision, reader.featurizer)
-                job = partial(job_digest, reader, source, *of_input, *of_output, *names, *options)
-                progress, errors = continued(out, Path(str(source)), job, resume, fill_with, writer, table)
+                of_output = (*map(str, table.types), out.suffix, current().precision, reader.featurizer, __version__)
+                job = job_digest(reader, source, *of_input, *of_output, *names, *options)
+                progress = continued(out, job, resume, fill_with, writer)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
-    most = dict(errors.most_common(5))
-    return {"rows": progress.rows, "unreadable": progress.unreadable, "output": str(out), "errors": most}
+    errors = dict(Counter(progress.counts.get("errors")).most_common())
+    result = {"rows": progress.rows, "unreadable": progress.unreadable, "output": str(out)}
+    return {**result, **progress.counts, "errors": errors}
 
 
 def continued(
-    out: Path,
-    source: Path,
-    job: Callable[[], str],
-    resume: bool,
-    fill_with: Callable[[PartialFile], Written],
-    writer: TableWriter,
-    table: Table,
-) -> Written:
-    file, replaced = behind_link(out), out.exists() and not resume
+    out: Path, job: str, resume: bool, fill_with: Callable[[PartialFile], Progress], writer: TableWriter
+) -> Progress:
+    file = behind_link(out)
     busy = f"another process is writing {out}: wait for it, or choose another output"
     with files.locked(file.with_name(f".{file.name}.lock"), busy):
-        if resume and (finished := finished_progress(out, source, writer, table)):
-            return finished, Counter()
-        grown = PartialFile(file, job(), resume)
+        if resume and (finished := finished_progress(out, job)):
+            return finished
+        replaced = out.exists() and not (resume and record_of(file).exists())
+        grown = PartialFile(file, job, resume)
         if resume and not grown.progress.bytes:
-            say([f"{out} has no finished rows to continue: starting with the first row"])
+            say([f"{out} has no finished rows of this job to continue: starting with the first row"])
         with advising(f"{grown.path} keeps the finished rows: continue with the same command and --resume"):
-            written = (grown.progress, Counter[str]()) if grown.is_named else fill_with(grown)
+            if not grown.is_named:
+                fill_with(grown)
             grown.finish(writer.complete)
+    with contextlib.suppress(OSError), files.replacing(finished_record(out)) as record:
+        record.write(json.dumps(vars(replace(grown.progress, job=stamped(job, out)))).encode())
     say([f"replaced {out}"] * replaced)
-    return written
+    return grown.progress
 
 
 def record_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial.json")
 
 
-def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table) -> Progress | None:
-    """The progress of an output that is finished, and says so; None if there is none or an interrupted run."""
-    if not out.exists() or record_of(behind_link(out)).exists():
+def finished_record(out: Path) -> Path:
+    """The file in the cache that says which job has finished an output."""
+    return cache_root() / f"finished-{hashlib.sha256(os.fsencode(os.path.realpath(out))).hexdigest()[:16]}"
+
+
+def stamped(job: str, out: Path) -> str:
+    status = out.stat()
+    return f"{job} {status.st_size} {status.st_mtime_ns}"
+
+
+def finished_progress(out: Path, job: str) -> Progress | None:
+    """The progress of an output that this job has finished, and says so; None if that is not certain."""
+    if record_of(behind_link(out)).exists():
         return None
-    try:
-        rows, unreadable = writer.count(out, table.columns[table.smiles_place])
-    except InputError:
-        rows = unreadable = -1
-    if rows != sum(1 for _ in table.rows) or out.stat().st_mtime < source.stat().st_mtime:
-        others = f"has other rows or columns than this command writes, or is older than {source}"
-        raise InputError(f"{out} is no interrupted run, and {others}: without --resume it is replaced")
-    say([f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again"])
-    return Progress("", rows, unreadable, complete=True)
+    with contextlib.suppress(OSError, ValueError):
+        progress = READ_PROGRESS.validate_json(finished_record(out).read_bytes())
+        if progress.job == stamped(job, out):
+            say([f"{out} is finished, with {counted(progress.rows, 'row')}; without --resume it is computed again"])
+            return progress
+    return None
 
 
 def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
@@ -277,11 +290,14 @@ def fill(
     writer: TableWriter,
     strict: bool,
     table: Table,
+    counts: dict[str, Counter[str]],
     output: PartialFile | StandardOutput,
-) -> Written:
+) -> Progress:
     """Appends the ``results`` from the first row on that is missing; discards all if the input is unusable."""
-    errors, first, named, progress = Counter[str](), list[str](), list[str](), output.progress
-    header = table.header
+    first, named, progress, header = list[str](), list[str](), output.progress, table.header
+    for name, of_rows in progress.counts.items():
+        counts[name].update(of_rows)
+    progress.counts = counts  # type: ignore[assignment]
     on_terminal = isinstance(output, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
     try:
         if progress.bytes == 0:
@@ -293,8 +309,9 @@ def fill(
                     refuse_errors(reasons, progress.rows + header)
                 if progress.rows + len(rows) > writer.most_rows:
                     raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
-                output.append(encode(rows, result, reasons), len(rows), sum(map(bool, reasons)))
-                errors.update(filter(None, reasons))
+                encoded = encode(rows, result, reasons)
+                counts["errors"].update(DETAILS.sub("...", reason) for reason in reasons if reason)
+                output.append(encoded, len(rows), sum(map(bool, reasons)))
                 numbered = list(enumerate(zip(rows, reasons, strict=True), progress.rows - len(rows) + header + 1))
                 if len(first) <= MOST_NAMED:
                     first += [f"row {number} ({reason})" for number, (_, reason) in numbered if reason]
@@ -312,7 +329,7 @@ def fill(
     for what, places in (("unreadable", first), ("read without the text after the SMILES", named)):
         if places and not on_terminal:
             print(f"{what}: {', '.join(places[:MOST_NAMED])}{', ...' * (len(places) > MOST_NAMED)}", file=sys.stderr)
-    return progress, errors
+    return progress
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import csv
 import json
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from graphormer_sepnorm.tables.writers.base import DIGITS, as_csv
 
 NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)  # the name of the run folder of an update
 CONFIDENCE = 0.9  # of the intervals in logs
-COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high")
+COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high", "digest")
 
 
 def predictions_of(model: PredictingModel, predictions: Predictions) -> list[list[dict[str, str]]]:
@@ -55,20 +55,27 @@ def conditions_text(names: Sequence[str], texts: Sequence[str]) -> str:
     return json.dumps(dict(zip(names, texts, strict=True)), sort_keys=True) if names else ""
 
 
-def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles, Predictions], None]:
-    """A function that appends predictions of a model to a log, a CSV with ``COLUMNS`` that may not be there yet."""
+def log_into(
+    path: Path, model: PredictingModel, name: str, digests: Mapping[str, str] | None = None
+) -> Callable[[Smiles, Predictions], None]:
+    """A function that appends predictions of a model to a log, a CSV with ``COLUMNS`` that may not be there yet.
+
+    ``digests`` are those of the models by name; a log of an earlier release has no column for them.
+    """
     read_log(path)
+    columns, digests = (read_records(path)[0] if path.exists() else ()) or COLUMNS, digests or {}
 
     def append(asked_for: Smiles, predictions: Predictions) -> None:
         now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
         if not isinstance(model, SideBySide):
-            lines = log_lines(now, name, model, asked_for, predictions)
+            lines = log_lines(now, name, ", ".join(digests.values()), model, asked_for, predictions)
         else:
             for number, (part, own) in enumerate(zip(model.parts, predictions.parts, strict=True)):
                 samples = [sample and model.sample_for(number, sample) for sample in asked_for]
-                lines += log_lines(now, part.name, part.model, samples, own)
+                lines += log_lines(now, part.name, digests.get(part.name, ""), part.model, samples, own)
         try:
             with open(path, "ab") as file:
+                lines = [line[: len(columns)] for line in lines]
                 file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror}") from None
@@ -77,14 +84,14 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
 
 
 def log_lines(
-    date: str, name: str, model: PredictingModel, samples: Smiles, outcome: Predictions
+    date: str, name: str, digest: str, model: PredictingModel, samples: Smiles, outcome: Predictions
 ) -> list[tuple[str | None, ...]]:
     fixed, columns = model.asked_conditions.given, model.asked_conditions.columns
     lines: list[tuple[str | None, ...]] = []
     for sample, predictions in zip(samples, predictions_of(model, outcome), strict=True):
         smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
         conditions = conditions_text([*columns, *fixed], [*texts, *fixed.values()])
-        lines += [(date, name, smiles, conditions, *each.values()) for each in predictions]
+        lines += [(date, name, smiles, conditions, *each.values(), digest) for each in predictions]
     return lines
 
 
@@ -98,7 +105,7 @@ def ancestor(name: str) -> str:
 def read_log(path: Path) -> list[dict[str, str]]:
     """The lines of a log, none without a file or that are incomplete; raises InputError if it is no log."""
     names, lines = read_records(path) if path.exists() else (COLUMNS, [])
-    if names not in ((), COLUMNS):
+    if names not in ((), COLUMNS, COLUMNS[:-1]):
         raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
     return [line for line in lines if is_whole_line(line) and is_date(line["date"])]
 
@@ -122,10 +129,19 @@ def is_date(text: str) -> bool:
     return False
 
 
-def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The earliest line of a log on models of this ancestry, by ``molecule_key``, conditions and target."""
+def earliest(
+    path: Path, featurizer: str, models: Container[str], digests: Container[str] = ()
+) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The earliest line of a log on models of this ancestry, by ``molecule_key``, conditions and target.
+
+    The models are told by their ``digests``, and by their names in lines of earlier releases, which have no digest.
+    """
     first: dict[tuple[str, str, str], dict[str, str]] = {}
-    logged = (line for line in read_log(path) if ancestor(line["model"]) in models)
+    logged = (
+        line
+        for line in read_log(path)
+        if (line["digest"] in digests if line.get("digest") else ancestor(line["model"]) in models)
+    )
     lines = sorted(logged, key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
     structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))

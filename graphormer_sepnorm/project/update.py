@@ -22,7 +22,7 @@ from graphormer_sepnorm.report.page import ReportPage, line, render
 from graphormer_sepnorm.report.write import predicted_together
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted
-from graphormer_sepnorm.runs.zoo import SHARED, resolve_model
+from graphormer_sepnorm.runs.zoo import SHARED, model_digest, resolve_model
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale, unfinished_words
@@ -43,7 +43,7 @@ from graphormer_sepnorm.training.experiment import Scores
 PAGE = "over-time.html"  # written last
 COLUMNS = (
     *("date", "time", "molecule", "smiles", "conditions", "target", "measured", "predicted", "low", "high"),
-    *("similarity", "model", "predicted_on"),
+    *("similarity", "model", "predicted_on", "digest"),
 )
 WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
 LEAST_EQUAL = 3  # labels at a bound of the training table
@@ -201,9 +201,10 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     refuse_other_unit(model, new.unseen.rows, computed, same_unit)
     assert model.model.trust is not None
     similarity, _ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen.rows)
-    before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
-    models = {logs.ancestor(name) for name in [model.name, *before]}
-    logged = logs.earliest(log, model.model.featurizer, models) if log is not None else {}
+    before, digest = read_prospective(model.run.path / PROSPECTIVE), model_digest(model.run.path)
+    models = {logs.ancestor(name) for name in [model.name, *(each["model"] for each in before)]}
+    digests = {digest, *(each["digest"] for each in before)}
+    logged = logs.earliest(log, model.model.featurizer, models, digests) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
     predicted, keys = logs.predictions_of(model.model, computed), new.unseen.structures.keys
     parts = zip(new.unseen.rows, keys, predicted, similarity, times_of(model, new.unseen.rows), strict=True)
@@ -212,10 +213,16 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
         for prediction, label in zip(predictions, label_texts(row), strict=False):
             if label:
                 of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
-                own = prediction | {"model": model.name, "date": today}
+                own = prediction | {"model": model.name, "date": today, "digest": digest}
                 first = logged.get((key, conditions, prediction["target"]), own)
                 values = [first[name] for name in ("predicted", "low", "high")]
-                of_prediction = (*values, logs.number_text(near), first["model"], first["date"])
+                of_prediction = (
+                    *values,
+                    logs.number_text(near),
+                    first["model"],
+                    first["date"],
+                    first.get("digest", ""),
+                )
                 lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
         scored_now = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
@@ -265,9 +272,9 @@ def read_prospective(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     names, records = logs.read_records(path)
-    if names != COLUMNS or not all(map(logs.is_whole_line, records)):
+    if names not in (COLUMNS, COLUMNS[:-1]) or not all(map(logs.is_whole_line, records)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
-    return records
+    return [each | {"digest": each.get("digest", "")} for each in records]
 
 
 def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:

@@ -27,7 +27,7 @@ from graphormer_sepnorm.config import first_problem
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.runs.folder import STACK, RunFolder, runs_in
+from graphormer_sepnorm.runs.folder import STACK, RunFolder, runs_in, weights_file
 from graphormer_sepnorm.system.files import cache_root, delete, mark_used, replacing
 from graphormer_sepnorm.tables.formats import is_table_name
 from graphormer_sepnorm.tasks import METRICS
@@ -160,6 +160,13 @@ def panel_parts(place: Path) -> list[Path]:
     if RunFolder(place).stack.exists() or not (place / CARD).is_file():
         return []
     return [path for path in runs_in(place) if RunFolder(path).stack.exists()]
+
+
+def model_digest(place: Path) -> str:
+    """12 digits that equal models share; a ``STACK`` has the digests of the other files of its model."""
+    files = [RunFolder(part).stack for part in panel_parts(place) or [place]]
+    digests = (digest(each if each.exists() else weights_file(place)) for each in files)
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:12]
 
 
 def card_facts(place: Path) -> dict[str, str]:

@@ -42,6 +42,8 @@ def check_output(out: Path, source: str) -> None:
     for folder in out.parents:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file, not a folder: choose another output than {out}")
+    if not (first := [*out.absolute().parents][-2:][0]).exists():
+        raise InputError(f"there is no folder {first}, which {out} begins with: choose another output")
     if out.exists() and os.path.exists(source) and out.samefile(source):
         raise InputError(f"{out} is the input: choose another output")
 

@@ -19,7 +19,7 @@ from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
-from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts
+from graphormer_sepnorm.runs.zoo import card_endpoints, model_digest, panel_parts
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
@@ -221,8 +221,10 @@ def predict_chunk(model: TableModel, compute: Compute, smiles: Sequence[Sample |
 def describe_any(path: Path) -> dict:
     run = RunFolder(path)
     if parts := panel_parts(path):
-        return describe_panel(path, parts)
-    return describe_table_model(run) if run.stack.exists() else describe_model(path)
+        described = describe_panel(path, parts)
+    else:
+        described = describe_table_model(run) if run.stack.exists() else describe_model(path)
+    return described | {"digest": model_digest(path)}
 
 
 def describe_panel(path: Path, parts: Sequence[Path]) -> dict:

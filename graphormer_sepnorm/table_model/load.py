@@ -34,7 +34,7 @@ from graphormer_sepnorm.predict.predictors import (
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
 from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts, read_card, resolve_model
+from graphormer_sepnorm.runs.zoo import card_endpoints, model_digest, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
@@ -82,6 +82,11 @@ def names_of(names: Sequence[str]) -> list[str]:
     return [f"{name}{number}" if short.count(name) > 1 else name for number, name in enumerate(short, 1)]
 
 
+def digests_of(names: Sequence[str]) -> dict[str, str]:
+    """The digests of models by their names in columns, as ``model_digest``."""
+    return dict(zip(names_of(names), map(model_digest, map(resolve_model, names)), strict=True))
+
+
 def refuse_teacher(name: str, targets: Sequence[str]) -> None:
     if all(target.startswith(TEACHER) for target in targets):
         quoted = shlex.quote(str(name))
@@ -127,10 +132,10 @@ def load_model(
             raise InputError(f"{name!r} is not the name of a model; name several as in load_model('a', 'b')")
     compute = choose(device, precision)
     with computing(compute):
-        model = load_predicting_model([str(name) for name in names])
+        model = load_predicting_model(texts := list(map(str, names)))
     for words in unfinished(names):
         warnings.warn(words, stacklevel=2)
-    return LoadedModel(model, compute)
+    return LoadedModel(model, compute, ", ".join(digests_of(texts).values()))
 
 
 def load_models(
@@ -166,14 +171,16 @@ class LoadedModel:
     Attributes:
         model: with its networks on the device.
         compute: where and how precisely to compute.
+        digest: 12 digits that equal models share, as the command ``info`` shows them; of several models, of each.
     """
 
     model: PredictingModel
     compute: Compute
+    digest: str = ""
 
     def __repr__(self) -> str:
         kinds = " and ".join(dict.fromkeys(model.kind for model in parts_of(self.model)))
-        return f"LoadedModel({kinds} of {', '.join(self.model.targets)})"
+        return f"LoadedModel({kinds} of {', '.join(self.model.targets)}; {self.digest})"
 
     def predict(
         self,

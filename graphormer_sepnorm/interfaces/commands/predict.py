@@ -82,6 +82,7 @@ def predict(
         from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
         from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.load import digests_of
         from graphormer_sepnorm.tables.formats import is_library
         from graphormer_sepnorm.tables.formats.text import refuse_missing
 
@@ -102,7 +103,7 @@ def predict(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose("cpu") if of_library else choose(device, precision)):
-        predictor = load_for(models, strip_salts, conditions)
+        predictor, digests = load_for(models, strip_salts, conditions), digests_of(models)
         say_independent(judge, predictor)
         if of_library:
             parts = import_library()
@@ -118,13 +119,13 @@ def predict(
             if log is not None:
                 from graphormer_sepnorm.project.log import log_into
 
-                watch = log_into(log, predictor, ", ".join(models))
+                watch = log_into(log, predictor, ", ".join(models), digests)
             result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch)
-            shared.tell(lines_on_rows(result, predictor, answers, reading.resume))
+            shared.tell(lines_on_rows(result, predictor, answers))
     if for_people:
         shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
     else:
-        shared.report_rows(result, time.perf_counter() - started)
+        shared.report_rows(result | {"digest": ", ".join(digests.values())}, time.perf_counter() - started)
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -141,13 +142,13 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
     return predictor
 
 
-def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, is_resumed: bool) -> Iterator[str]:
+def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) -> Iterator[str]:
     """Sentences on rows outside the training domain, values below 0, and a table without rows."""
     from graphormer_sepnorm.predict.side_by_side import SideBySide
     from graphormer_sepnorm.runs.numbers import counted
 
     if rows := result["unfamiliar"]:
-        count = f"{counted(rows, 'row')}{' of this call' * is_resumed} {'is' if rows == 1 else 'are'}"
+        count = f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}"
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
         columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)

@@ -40,7 +40,7 @@ MOST_ATOMS_DRAWN = 200
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture", "weights", "parameters", "training_data", "metric", "validation", "test", "vocabulary", "salts",
-    "licence",
+    "licence", "digest",
 )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from typing import Literal, Protocol
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import Row, Table, with_free_names
 
 COMPLETED = ".completed"
@@ -43,8 +42,6 @@ class TableWriter(Protocol):
     """A writer of one file format, created from columns, added columns, and a table with these types and separators."""
 
     most_rows: float = math.inf  # that the format has room for
-    names: Sequence[str] = ()  # of all columns of an output that can be resumed
-    delimiter: str | None = None  # of lines of text
 
     def header(self) -> bytes: ...
 
@@ -54,15 +51,6 @@ class TableWriter(Protocol):
     def complete(self, grown: Path) -> Path:
         """The output made from the grown file; the grown file itself if nothing needs to be done."""
         return grown
-
-    def count(self, out: Path, smiles_column: str | None) -> tuple[int, int]:
-        """The rows of a finished output, and those with an error; raises InputError if its columns are others."""
-        with open_table(out, smiles_column, self.delimiter) as table:
-            if table.columns != list(self.names):
-                raise InputError(f"{out} has other columns")
-            place = max(place for place, name in enumerate(self.names) if name.startswith("error"))
-            has_error = Counter(bool(row.fields[place]) for row in table.rows)
-        return has_error.total(), has_error[True]
 
 
 def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: str = ".") -> Iterator[list[str]]:
@@ -103,8 +91,6 @@ def refuse_repeated(columns: list[str], name: str) -> None:
 
 class DelimitedWriter(TableWriter):
     """CSV, or another character between columns; the semicolons and decimal commas of an input stay."""
-
-    delimiter: str
 
     def __init__(
         self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None, delimiter: str = ","

@@ -29,7 +29,6 @@ class ParquetWriter(TableWriter):
         read_types = (like.types if like else ()) or [pyarrow.string()] * len(columns)
         types = [kind if is_written_as_text(kind) else pyarrow.string() for kind in read_types]
         self.schema = pyarrow.schema([*zip(columns, types, strict=True), *arrow_fields(added, columns)])
-        self.names = self.schema.names
 
     def header(self) -> bytes:
         return self.schema.serialize().to_pybytes()

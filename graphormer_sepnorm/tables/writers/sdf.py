@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from graphormer_sepnorm.chem.drawing import block_of
+from graphormer_sepnorm.chem.drawing import block_of, is_readable
 from graphormer_sepnorm.tables.formats.table import Row, Table
-from graphormer_sepnorm.tables.formats.text import columns_of_items
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers.base import (
     AddedColumn,
@@ -28,7 +27,6 @@ class SdfWriter(TableWriter):
         self.added, self.id_place = added, None if name is None else columns.index(name)
         self.num_before = like.num_of_structure if like else 0  # columns that are no data items
         self.items = [in_one_line(name) for name in flat_names(columns, added)[self.num_before :]]
-        self.names = columns_of_items(self.items)
 
     def header(self) -> bytes:
         return b""
@@ -38,7 +36,8 @@ class SdfWriter(TableWriter):
 
     def record(self, row: Row, added: list[str]) -> str:
         title = "" if self.id_place is None else row.fields[self.id_place]
-        block = row.structure or block_of("" if row.error else row.smiles, in_one_line(title))
+        own = row.structure if row.structure and not row.error and is_readable(row.structure) else ""
+        block = own or block_of("" if row.error else row.smiles, in_one_line(title))
         texts = zip(self.items, [*row.fields[self.num_before :], *added], strict=True)
         items = "".join(f">  <{name}>\n{in_one_line(text)}\n\n" for name, text in texts)
         return f"{block.rstrip()}\n{items}$$$$\n"

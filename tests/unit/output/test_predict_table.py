@@ -1,4 +1,3 @@
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +8,11 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import Answers, ReadOptions
+from graphormer_sepnorm.output import resumable_writer
 from graphormer_sepnorm.output.predict_table import CountedColumns, models_and_source, predict_table
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
-from graphormer_sepnorm.predict.predictors import Embedder, Predictions, Predictor
+from graphormer_sepnorm.predict.predictors import Embedder, Predictions, Predictor, stripping_salts
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
@@ -165,7 +165,7 @@ def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, 
     result = predict_table(predictor, str(table), out, reading=ReadOptions(resume=True))
     said = f"{out} is finished, with 2 rows; without --resume it is computed again\n"
     assert capsys.readouterr().err == said and out.stat().st_mtime_ns == before
-    assert {**result, "errors": first["errors"]} == first and result["unreadable"] == 1
+    assert result == first and result["unreadable"] == 1 and list(result["errors"].values()) == [1]
 
 
 def test_a_finished_output_of_an_sdf_with_a_smiles_of_its_own_is_known(tmp_path, capsys):
@@ -179,22 +179,46 @@ def test_a_finished_output_of_an_sdf_with_a_smiles_of_its_own_is_known(tmp_path,
     assert f"{out} is finished, with 1 row;" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("change", ["rows", "columns", "options", "newer", "text"])
-def test_another_output_is_not_taken_for_a_finished_run(table, tmp_path, change):
+@pytest.mark.parametrize("change", ["rows", "columns", "options", "model", "salts", "text", "cache"])
+def test_a_finished_output_of_another_job_is_computed_again(table, tmp_path, capsys, change):
     predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
     predict_table(predictor, str(table), out)
+    before, answers = out.read_bytes(), Answers(properties=change == "options")
     if change == "rows":
         table.write_text(table.read_text() + "x,CC\n")
     elif change == "columns":
         table.write_text(table.read_text().replace("smiles", "SMILES"))
     elif change == "text":
         out.write_bytes(b"notes")
-    later = out.stat().st_mtime + (10 if change == "newer" else -10)
-    os.utime(table, (later, later))
-    before = out.read_bytes()
-    with pytest.raises(InputError, match=r"out.csv is no interrupted run, .*: without --resume it is replaced$"):
-        predict_table(predictor, str(table), out, ReadOptions(resume=True), Answers(properties=change == "options"))
-    assert out.read_bytes() == before and sorted(each.name for each in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+    elif change == "model":
+        predictor = Predictor([tiny_model(seed=1)])
+    elif change == "salts":
+        stripping_salts(predictor)
+    else:
+        resumable_writer.finished_record(out).unlink(missing_ok=change == "options")
+    predict_table(predictor, str(table), out, ReadOptions(resume=True), answers)
+    assert (out.read_bytes() == before) == (change in ("salts", "text", "cache"))
+    assert "is finished" not in (said := capsys.readouterr().err) and f"replaced {out}" in said
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_reasons_are_counted_by_kind_also_of_an_interrupted_call(tmp_path, monkeypatch):
+    """Rings 1 and 2 are not closed for one reason; the second chunk of two rows is first interrupted."""
+    (tmp_path / "in.csv").write_text("smiles\nC1CC\nCC2C\n\nCCO\n")
+    predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
+    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 2)
+    whole = predict_table(predictor, str(tmp_path / "in.csv"), out)
+    assert list(whole["errors"].values()) == [2, 1] and whole["unreadable"] == 3
+
+    def stop(smiles, predictions):
+        if len(smiles) == 2 and smiles[1] == "CCO":
+            raise KeyboardInterrupt
+
+    other = {"reading": ReadOptions(resume=True), "watch": stop}
+    with pytest.raises(KeyboardInterrupt):
+        predict_table(predictor, str(tmp_path / "in.csv"), tmp_path / "two.csv", **other)
+    again = predict_table(predictor, str(tmp_path / "in.csv"), tmp_path / "two.csv", reading=ReadOptions(resume=True))
+    assert again == {**whole, "output": str(tmp_path / "two.csv")}
 
 
 def test_more_rows_than_a_sheet_has_are_refused_and_leave_nothing(table, tmp_path, monkeypatch):

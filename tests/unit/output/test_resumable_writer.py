@@ -13,7 +13,7 @@ def test_the_record_is_there_before_the_first_byte_and_nothing_is_left_at_the_en
     partial.append(b"header\n")
     partial.append(b"1\n2\n", rows=2, unreadable=1)
     record = json.loads((tmp_path / "out.csv.partial.json").read_text())
-    assert record == {"job": "job", "rows": 2, "unreadable": 1, "bytes": 11, "complete": False}
+    assert record == {"job": "job", "rows": 2, "unreadable": 1, "bytes": 11, "complete": False, "counts": {}}
     assert not out.exists()
     partial.finish(lambda grown: grown)
     assert out.read_bytes() == b"header\n1\n2\n" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]

@@ -36,6 +36,10 @@ def test_the_earliest_prediction_of_a_molecule_counts(tmp_path):
     (tmp_path / "log.csv").write_text(header + "\n".join([*lines, "2026-01-01T00:00:00+00:00,run,CC"]))
     found = earliest(tmp_path / "log.csv", "mol", {"run"})
     assert [line["predicted"] for line in found.values()] == ["2"] and len(read_log(tmp_path / "log.csv")) == 3
+    log = "".join(f"{line},{digest}\n" for line, digest in zip(lines, ["two", "one", "one"], strict=True))
+    (tmp_path / "told.csv").write_text(f"{header.strip()},digest\n{log}")
+    told = earliest(tmp_path / "told.csv", "mol", {"run"}, {"two"})
+    assert [line["predicted"] for line in told.values()] == ["0"], "the others are of another model of that name"
     assert earliest(tmp_path / "none.csv", "mol", {"run"}) == earliest(tmp_path / "log.csv", "mol", {"other"}) == {}
 
 
@@ -50,8 +54,12 @@ def test_models_side_by_side_are_logged_each_with_its_own_intervals(trained: Tra
     wider = replace(model.trust.intervals, scores=model.trust.intervals.scores * 2)
     models = [model, replace(model, trust=replace(model.trust, intervals=wider))]
     both = SideBySide(tuple(map(Part, ("one", "two"), models)))
-    log_into(tmp_path / "log.csv", both, "")(smiles[60:62], both.predict(smiles[60:62]))
+    (tmp_path / "old.csv").write_text("date,model,smiles,conditions,target,predicted,low,high\n")
+    for name in ("log.csv", "old.csv"):
+        log_into(tmp_path / name, both, "", {"one": "1", "two": "2"})(smiles[60:62], both.predict(smiles[60:62]))
     lines = read_log(tmp_path / "log.csv")
+    assert [line.pop("digest") for line in lines] == ["1", "1", "2", "2"]
+    assert [line | {"date": ""} for line in lines] == [line | {"date": ""} for line in read_log(tmp_path / "old.csv")]
     assert [(line["model"], line["target"]) for line in lines] == [("one", "a")] * 2 + [("two", "a")] * 2
     widths = [float(line["high"]) - float(line["low"]) for line in lines]
     assert widths[2:] == pytest.approx([2 * width for width in widths[:2]], rel=1e-3)
