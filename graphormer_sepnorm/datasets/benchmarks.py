@@ -39,7 +39,6 @@ ZINC_SUBSET = {"train": 10_000, "val": 1_000, "test": 1_000}
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
 PROCESSED = "processed"
-FORCE_TENSORS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
 class TensorUnpickler(pickle.Unpickler):
@@ -74,7 +73,7 @@ def tensors_only() -> Iterator[None]:
     """Within it, PyG's ZINC and ``torch.load`` read only tensors and PyG's classes, never plain pickle."""
     with (
         torch.serialization.safe_globals(pyg_classes()),
-        mock.patch.dict(os.environ, {FORCE_TENSORS: "1"}),
+        mock.patch.dict(os.environ, {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}),
         mock.patch("torch_geometric.datasets.zinc.pickle", SimpleNamespace(load=load_tensors_only)),
     ):
         yield

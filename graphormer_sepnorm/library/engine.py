@@ -23,7 +23,6 @@ from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.version import __version__
 
-RETRIES = 2
 SECONDS_TO_CONNECT = 20
 GROUP = "partition"  # Dask queues tasks for free workers only if many belong to the same group
 LOCAL = {
@@ -124,7 +123,7 @@ def compute_parts(
     with naming_lost_scheduler(client):
         client.register_plugin(models, name=models.name)
         client.subscribe_topic("all", name_lost_worker)
-    called = client.map(partial(write_in_worker, models.name), assignments, key=list(names), retries=RETRIES)
+    called = client.map(partial(write_in_worker, models.name), assignments, key=list(names), retries=2)
     futures = dict(zip(called, assignments, strict=True))
     try:
         for future in as_completed(list(futures)):

@@ -208,10 +208,8 @@ def finished(assignments: list[Assignment]) -> dict[str, Report]:
     for each in assignments:
         report = done.get(each.part)
         if report is not None and (report.job, report.content) != (each.job, each.content):
-            raise InputError(
-                f"{each.source} has changed since {each.part} was written: remove the part to compute it again, or "
-                "choose a new folder"
-            )
+            problem = f"{each.source} has changed since {each.part} was written"
+            raise InputError(f"{problem}: remove the part to compute it again, or choose a new folder")
     return done
 
 

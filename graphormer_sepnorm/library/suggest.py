@@ -44,8 +44,6 @@ from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
 LEAST_POOL = 1000
-PARTS = ".parts"
-BY_PROFILE = ("confidence-bound", "hypervolume")  # the first one is the default, which is replaced
 SHOWN, LONGEST_SHOWN = 10, 60  # rows for people, and characters of a SMILES
 
 
@@ -76,7 +74,7 @@ class SuggestRequest:
                 self.best is not None and self.by != "expected-improvement"
             ),
             "--profile ranks by all its criteria, or --by hypervolume: omit --target, --minimize, --best, --kappa": (
-                self.profile is not None and (is_of_target or self.by not in BY_PROFILE)
+                self.profile is not None and (is_of_target or self.by not in ("confidence-bound", "hypervolume"))
             ),
             "--by hypervolume is for the criteria of a --profile": self.by == "hypervolume" and not self.profile,
         }
@@ -142,8 +140,7 @@ def suggest(
             which = "all readable ones" if len(pool) < size else f"its best {size:,} rows"
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
         picked = pick(fresh, request)
-        answers = replace(options.answers, domain=predictor.trust is not None)
-        options = replace(options, answers=answers)
+        options = replace(options, answers=replace(options.answers, domain=predictor.trust is not None))
         similarity = write_picked(predictor, source, out, columns, picked, options, for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
@@ -166,7 +163,7 @@ def folder_of_parts(out: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory() as temporary, advising("name a file with -o to keep what is done"):
             yield Path(temporary)
         return
-    folder = out.with_name(f"{out.name}{PARTS}")
+    folder = out.with_name(f"{out.name}.parts")
     try:
         yield folder
     except InputError:

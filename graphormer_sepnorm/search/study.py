@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -37,9 +36,7 @@ from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.settings import with_settings
 from graphormer_sepnorm.training.trainer import Trainer
 
-STARTUP_TRIALS = 5  # never pruned, because there is no median yet
 ENDED = TrialState.COMPLETE, TrialState.PRUNED
-SECONDS_TO_END = 10  # of a process that has sent its outcome
 # PyTorch has no exception of its own for lack of memory on the CPU and in cuBLAS.
 LACK_OF_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 PROBLEM = "problem"  # user attribute of a trial that describes what went wrong
@@ -93,7 +90,7 @@ def open_study(path: Path, config: Config) -> Study:
     except RuntimeError as error:
         raise InputError(f"{path}: {error}") from None
     way: Literal["maximize", "minimize"] = "maximize" if METRICS[config.task.metric].higher_is_better else "minimize"
-    pruner = optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=config.train.epochs // 5)
     return optuna.create_study(storage=storage, pruner=pruner, study_name="tune", direction=way, load_if_exists=True)
 
 
@@ -175,8 +172,7 @@ SPACE: dict[str, BaseDistribution] = {
     "attention_dropout": FloatDistribution(0.0, 0.5),
     "embedding_std": FloatDistribution(0.02, 0.3, log=True),
 }
-TRAINING = {field.name for field in fields(TrainConfig)}
-PARTS = {name: "train" if name in TRAINING else "model" for name in SPACE}  # of a config
+PARTS = {name: "train" if name in TrainConfig.__dataclass_fields__ else "model" for name in SPACE}  # of a config
 
 
 def fixed_by(settings: Sequence[str]) -> frozenset[str]:
@@ -237,7 +233,7 @@ class TrialProcess:
         """None if the trial was completed, or the TrialPruned, InputError or TrialKilled; others are a RuntimeError."""
         try:
             outcome = self.connection.recv()
-            self.process.join(SECONDS_TO_END)  # Python warns of the semaphores of a process that is killed
+            self.process.join(timeout=10)  # Python warns of the semaphores of a process that is killed
             return outcome
         except (EOFError, ConnectionResetError):
             self.process.join()

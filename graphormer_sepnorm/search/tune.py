@@ -36,9 +36,7 @@ from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
 MAX_KILLED = 3
-LONGEST_WAIT = 86_400.0  # seconds; a longer wait is repeated
 Places = dict[str, BaseDistribution]
-NOT_OF_SEARCH = {"path", "folds"}  # the path of a table does not matter, and a search splits it once
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,8 @@ def tune(
     advice = f"{out} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
-        table = {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH}
+        # The path of a table does not matter, and a search splits it once.
+        table = {name: value for name, value in asdict(options).items() if name not in ("path", "folds")}
         space = {name: json.loads(distribution_to_json(place)) for name, place in places.items()}
         folder.begin({"config": ADAPTER.dump_python(config, mode="json"), "table": table, "search": space})
         write_labelled(out, labelled, config, options)
@@ -118,12 +117,11 @@ class Search:
         saved.give_up_running(self.study)
         if self.ended():  # it may have been killed before it wrote about its last trial
             self.write()
-        seconds = self.limits.seconds
-        end = math.inf if seconds is None else time.monotonic() + seconds
+        end = math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
         bar = tqdm(total=self.limits.trials, initial=self.ended(), unit=" trials", disable=None)
         try:
             while (left := end - time.monotonic()) > 0 and self.start_trials():
-                ready = wait(list(self.running), None if seconds is None else min(left, LONGEST_WAIT))
+                ready = wait(list(self.running), min(left, 86_400))  # a longer wait is repeated
                 for connection in [connection for connection in self.running if connection in ready]:
                     self.finish(*self.running.pop(connection))
                     bar.update()
@@ -182,8 +180,8 @@ class Search:
 
     def write(self) -> None:
         if saved.trials_in(self.study, TrialState.COMPLETE):
-            best = with_values(self.config, self.study.best_params)
-            write_atomically(self.folder.best, config_to_json(best).encode())
+            best = config_to_json(with_values(self.config, self.study.best_params))
+            write_atomically(self.folder.best, best.encode())
         saved.write_trials(self.study, self.folder, self.config)
 
 

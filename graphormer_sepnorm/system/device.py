@@ -16,7 +16,6 @@ from graphormer_sepnorm.system.signals import local_rank, num_processes
 Function = TypeVar("Function", bound=Callable)
 Compiled = TypeVar("Compiled")
 Precision = Literal["float32", "bfloat16"]
-NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16
 
 def find_device(name: str = "auto") -> torch.device:
     """The device called auto, cpu, mps, cuda (a GPU per process) or cuda:1; raises InputError if it does not exist."""
-    if not (isinstance(name, str) and NAMES.fullmatch(name)):
+    if not (isinstance(name, str) and re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name)):
         raise InputError(f"unknown device {name!r}, choose auto, cpu, cuda, cuda:N for GPU number N, or mps")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -20,8 +20,6 @@ from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.signals import num_processes
 
 CHUNK = 1000
-CHUNKS_ALONE = 2
-SMALL_MATRIX = 2000  # rows
 PR_SET_PDEATHSIG = 1  # Linux: the signal that a process receives when its parent dies
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc: parameters of mallopt
 MOST_KEPT, LARGEST_KEPT = 256 * 2**20, 32 * 2**20  # bytes; 32 MiB is the most that glibc accepts
@@ -43,7 +41,7 @@ def map_chunks(
     work: Callable[[Part], Result],
     chunks: Iterable[Chunk],
     part_of: Callable[[Chunk], Part],
-    alone: int = CHUNKS_ALONE,
+    alone: int = 2,
     prepare: Callable[[], object] = lambda: None,  # loads what each process would load otherwise
 ) -> Iterator[tuple[Chunk, Result]]:
     """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here."""
@@ -131,7 +129,7 @@ def one_thread_for_small(rows: int) -> Iterator[None]:
     """Context manager: one thread for the linear algebra of matrices with few rows, where several would only wait."""
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1 if rows <= SMALL_MATRIX else None, user_api="blas"):
+    with threadpool_limits(1 if rows <= 2000 else None, user_api="blas"):
         yield
 
 

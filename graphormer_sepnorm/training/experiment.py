@@ -141,12 +141,11 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
     prediction = by_network.mean(axis=0)
     benchmark = find_dataset(dataset)
     official = benchmark.evaluate if config.task.metric == benchmark.task.metric else None
-    evaluate = official or METRICS[config.task.metric]
     result = {
         "dataset": config.dataset,
         "split": split,
         "metric": config.task.metric,
-        "value": evaluate(data.y, prediction),
+        "value": (official or METRICS[config.task.metric])(data.y, prediction),
         "scores": TASKS[config.task.kind].scores(data.y, prediction),
         "n": len(data),
         "parameters": parameters,

@@ -34,8 +34,7 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     """Copies all weights of a checkpoint but those of the last layer and of conditions; freezes the first blocks."""
     check_frozen_layers(frozen_layers, model.config)
     path = weights_file(path)
-    tensors, _, _ = load_tensors(path)
-    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(FRESH)}
+    kept = {name: tensor for name, tensor in load_tensors(path)[0].items() if not name.startswith(FRESH)}
     fresh = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(FRESH)}
     if FIRST in kept and kept[FIRST].ndim == 2:
         width = model.readout.parts * model.config.width
@@ -126,8 +125,7 @@ def from_weights(
 
 def check_start(config: Config) -> None:
     """Raises InputError if a run starts from a model with another config than its own, which settings can cause."""
-    start = config.train.start_from
-    if start is None:
+    if (start := config.train.start_from) is None:
         return
     wanted = starting_from(config, start, config.train.frozen_layers).model
     if fields := "; ".join(differences(asdict(wanted), asdict(config.model))):

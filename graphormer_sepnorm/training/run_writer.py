@@ -5,14 +5,13 @@ import copy
 import shlex
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Generator, Iterator, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -30,6 +29,7 @@ from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.settings import differences
 from graphormer_sepnorm.training.trainer import Epoch, Trainer, TrainingProgress
 
+OPTIMIZER = "optimizer."  # begins the names of tensors that are not those of networks
 SECONDS_BETWEEN_SAVES = 60.0  # for GPUs, where an epoch may take a second
 
 Scalar = bool | int | float | str | None
@@ -100,11 +100,9 @@ class RunWriter:
     def write(self, unsaved: Unsaved) -> None:
         config = self.trainer.config
         if unsaved.best is not None:
-            tensors, facts = unsaved.best
-            checkpoint.save_tensors(self.run.weights, tensors, config, facts)
+            checkpoint.save_tensors(self.run.weights, unsaved.best[0], config, unsaved.best[1])
         self.run.append_metrics(unsaved.lines)
-        tensors, facts = unsaved.state
-        checkpoint.save_tensors(self.run.state, tensors, config, facts)
+        checkpoint.save_tensors(self.run.state, unsaved.state[0], config, unsaved.state[1])
         self.unsaved, self.saved_at = None, time.monotonic()
 
 
@@ -127,19 +125,16 @@ def training_alone(run: RunFolder, resume: bool) -> Iterator[None]:
 
 
 @pydantic_dataclass(config=STRICT)
-class StateFacts:
+class StateFacts(TrainingProgress):
     """The part of a state that is not tensors: the progress, and numbers and strings of optimizers."""
 
-    epoch: Annotated[int, Field(ge=0)] = 0
-    best_metric: float | None = None
-    best_epoch: Annotated[int, Field(ge=0)] = 0
     optimizer: dict[str, Scalar] = field(default_factory=dict)
 
 
 def state_of(trainer: Trainer) -> tuple[dict[str, Tensor], dict]:
     """All tensors, without copying them, and facts that ``resume`` needs."""
     tensors, scalars = kept(trainer.optimizers, trainer.model)
-    tensors = weights(trainer) | {f"optimizer.{name}": tensor for name, tensor in tensors.items()}
+    tensors = networks(trainer).state_dict() | {f"{OPTIMIZER}{name}": tensor for name, tensor in tensors.items()}
     return tensors, asdict(trainer.progress) | {"optimizer": scalars}
 
 
@@ -155,17 +150,12 @@ def restore(trainer: Trainer, run: RunFolder) -> None:
         facts = StateFacts(**fields)
     except ValidationError as error:
         raise InputError(f"{run.state}: {first_problem(error)}") from None
-    parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition(".")
-        parts[part][rest] = tensor
+    in_networks = {name: tensor for name, tensor in tensors.items() if not name.startswith(OPTIMIZER)}
+    in_optimizers = {name.removeprefix(OPTIMIZER): tensors[name] for name in tensors.keys() - in_networks.keys()}
     trainer.freeze(facts.epoch)
-    restore_optimizers(trainer, parts.pop("optimizer", {}), facts.optimizer, run.state)
-    others = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
-    checkpoint.check_tensors(others, weights(trainer), run.state)
-    trainer.model.load_state_dict(parts["model"])
-    if trainer.average is not None:
-        trainer.average.load_state_dict(parts["average"])
+    restore_optimizers(trainer, in_optimizers, facts.optimizer, run.state)
+    checkpoint.check_tensors(in_networks, networks(trainer).state_dict(), run.state)
+    networks(trainer).load_state_dict(in_networks)
     trainer.progress = TrainingProgress(facts.epoch, facts.best_metric, facts.best_epoch)
 
 
@@ -177,11 +167,10 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
         raise InputError(f"{path} was written by another configuration ({fields}): {advice}")
 
 
-def weights(trainer: Trainer) -> dict[str, Tensor]:
-    tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
-    if trainer.average is not None:
-        tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
-    return tensors
+def networks(trainer: Trainer) -> nn.ModuleDict:
+    """The model and, if there is one, its moving average."""
+    named = {"model": trainer.model, "average": trainer.average}
+    return nn.ModuleDict({name: network for name, network in named.items() if network is not None})
 
 
 def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[str, Place]]:

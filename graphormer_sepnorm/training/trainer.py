@@ -3,15 +3,15 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config, TrainConfig
@@ -91,9 +91,8 @@ class Step:
 
     def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
         """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
-        weights = map(self.weight_of_share, batches)
         own = self.train.batches(map(distributed.share, batches), self.device)
-        return map(BatchShare, own, weights)
+        return map(BatchShare, own, map(self.weight_of_share, batches))
 
     def weight_of_share(self, molecules: np.ndarray) -> float:
         if distributed.num_processes() == 1:
@@ -113,8 +112,7 @@ class Step:
         for optimizer in self.optimizers:
             step_unless(skip, optimizer, lr)
         if self.average is not None:
-            follow(self.average.module, self.model, self.config.averaging, first=not self.average.n_averaged)
-            self.average.n_averaged += 1
+            self.average.update_parameters(self.model)
         return loss_and_norm
 
 
@@ -136,23 +134,13 @@ def find_loss(model: Network, objective: Objective, precision: str, batch: Graph
         return objective.loss(model, batch)
 
 
-def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:
-    """Updates the moving average of the weights, or copies them if ``first``; buffers are copied."""
-    with torch.no_grad():
-        pairs = list(zip(average.parameters(), model.parameters(), strict=True))
-        averages, now = ([pair[side].detach() for pair in pairs] for side in (0, 1))
-        torch._foreach_lerp_(averages, now, 1.0 if first else 1 - decay)
-        for kept, buffer in zip(average.buffers(), model.buffers(), strict=True):
-            kept.copy_(buffer)
-
-
 @dataclass
 class TrainingProgress:
     """The last epoch, and the best one, which is the last if the config keeps that."""
 
-    epoch: int = 0
+    epoch: Annotated[int, Field(ge=0)] = 0
     best_metric: float | None = None
-    best_epoch: int = 0
+    best_epoch: Annotated[int, Field(ge=0)] = 0
 
 
 @dataclass(frozen=True)
@@ -197,7 +185,8 @@ class Trainer:
         self.body = [p for name, p in self.model.named_parameters() if p.requires_grad and not name.startswith(HEAD)]
         self.model.to(self.device)
         self.optimizers = make_optimizers(self.model, config.train)
-        self.average = AveragedModel(self.model) if config.train.averaging else None
+        average = get_ema_multi_avg_fn(config.train.averaging)
+        self.average = AveragedModel(self.model, multi_avg_fn=average) if config.train.averaging else None
         if config.train.compile:
             self.model.compile(dynamic=True)
         self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
@@ -212,9 +201,6 @@ class Trainer:
         """Whether the best metric is older than the config's patience; frozen epochs do not count."""
         train = self.config.train
         return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
-
-    def autocast(self) -> AbstractContextManager:
-        return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
         if self.config.train.start_from is not None and self.progress.epoch == 0:
@@ -241,7 +227,7 @@ class Trainer:
         self.freeze(epoch)
         self.model.set_dropout(epoch <= self.epochs_in(self.config.train.dropout_until))
         if self.has_fixed_statistics(epoch) and not self.has_fixed_statistics(epoch - 1):
-            with self.autocast():
+            with autocast(self.config.train.precision, self.device):
                 reestimate_batch_norm(self.model, self.model.encode, self.reestimation_batches(epoch))
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
@@ -315,7 +301,7 @@ class Trainer:
 
     def evaluate(self, epoch: int) -> float:
         """The validation score, with BatchNorm statistics of the current weights unless they are fixed."""
-        with self.autocast():
+        with autocast(self.config.train.precision, self.device):
             if not self.has_fixed_statistics(epoch):
                 reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()

@@ -27,7 +27,7 @@ import torch
 from ours import read
 from run import call
 from safetensors.torch import load_file, save_file
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
 from graphormer_sepnorm.config import TaskConfig, TrainConfig
@@ -55,7 +55,8 @@ def make_step(recipe: Recipe, data: MoleculeDataset, train: TrainConfig, compile
     names = tuple(map(str, range(data.y.shape[1])))
     objective = LabelObjective(TaskConfig("regression", "mae", names), data, data, device)
     model = Network(recipe.architecture(found.atom_sizes, found.bond_sizes, len(names))).to(device).train()
-    average = AveragedModel(model) if train.averaging else None
+    ema = get_ema_multi_avg_fn(train.averaging)
+    average = AveragedModel(model, multi_avg_fn=ema) if train.averaging else None
     if compiled:
         model.compile(dynamic=True)
     return Step(model, objective, data, train, make_optimizers(model, train), average)

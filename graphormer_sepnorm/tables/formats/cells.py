@@ -22,8 +22,6 @@ PICTURES = "structure drawing"  # heads a first column of pictures that this pac
 SPREADSHEET_KINDS = (".xlsx", ".xlsm")
 MAX_UNPACKED = 2_000_000_000
 PARQUET = ".parquet"
-READ_BUFFER = 1 << 20
-ROWS_AT_ONCE = 1000
 
 
 def sheet_records(
@@ -103,7 +101,7 @@ def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
     except ImportError:
         raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
     with readable_book(path):
-        file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
+        file = pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True)
     with file:
         yield file
 
@@ -129,6 +127,6 @@ def batches_of(
 def parquet_records(file: "pq.ParquetFile", path: str) -> Generator[list[str], None, None]:
     with readable_book(path):
         yield list(file.schema_arrow.names)
-        for batch in file.iter_batches(ROWS_AT_ONCE):
+        for batch in file.iter_batches(batch_size=1000):
             columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
             yield from map(list, zip(*columns, strict=True))

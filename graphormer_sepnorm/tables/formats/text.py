@@ -37,7 +37,6 @@ COMPRESSIONS: dict[str, tuple[str, Callable]] = {
     ".xz": ("xz", lzma.open),
     ".zst": ("Zstandard", zstd.open),
 }
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 # What is no text, by the beginning of its first line.
 NO_TEXT = {
     "PK\x03\x04": "a zip archive or a workbook", "\udcd0\udccf\x11\udce0": "an old Excel file",
@@ -48,7 +47,6 @@ NO_TEXT = {
     "(\udcb5/\udcfd": "packed by Zstandard, so its name should end in .zst",
     "%PDF": "a PDF", "\udc89PNG": "a picture", "\udcff\udcd8\udcff": "a picture", "GIF8": "a picture",
 }  # fmt: skip
-UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
 # Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
 EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
@@ -87,7 +85,7 @@ def readable(path: str | Path) -> Iterator[None]:
     packed = compression_of(path)
     try:
         yield
-    except (*DAMAGED, OSError) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, OSError) as error:
         if (isinstance(error, OSError) and error.errno is not None) or not packed:
             raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
         raise InputError(f"{path} is not a whole {COMPRESSIONS[packed][0]} file: {error}") from None
@@ -111,7 +109,7 @@ def text_lines(path: str | Path) -> Generator[str, None, None]:
 
 
 def check_text(first: str, path: str | Path) -> None:
-    if first.startswith(UTF16_MARKS):
+    if first.startswith(("\udcff\udcfe", "\udcfe\udcff")):
         raise InputError(f"{path} is UTF-16: save it as UTF-8")
     is_text = CONTROL.isdisjoint(first) and not any("\udc80" <= character <= "\udcff" for character in first)
     for mark, kind in NO_TEXT.items():

@@ -27,7 +27,6 @@ from graphormer_sepnorm.tables.writers.base import (
     width_of,
 )  # fmt: skip
 
-ROWS_OF_SHEET = 1_048_575  # below the names of the columns
 COLUMNS_OF_SHEET = 16_384
 CHARACTERS_OF_CELL = 32_767
 DIGITS_OF_CELL = 15
@@ -36,13 +35,12 @@ MOST_PICTURES = 2_000
 WIDTH, HEIGHT = 200, 130  # of a picture, in pixels
 SAMPLE = 1_000  # rows that decimals and widths of columns are chosen by
 NARROWEST, WIDEST = 8, 45  # column, in characters
-CREATED = datetime(2000, 1, 1)  # in every workbook, so that the same table has the same bytes
 
 
 class ExcelWriter(TableWriter):
     """A workbook of one sheet, maybe with pictures; it grows as lines of JSON that begin with the SMILES."""
 
-    most_rows = ROWS_OF_SHEET
+    most_rows = 1_048_575  # below the names of the columns
 
     def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
         try:
@@ -76,7 +74,7 @@ class ExcelWriter(TableWriter):
         with open(grown, "rb") as lines, xlsxwriter.Workbook(completed, settings) as book:
             rows = sum(1 for _ in lines) - 1
             lines.seek(0)
-            book.set_properties({"created": CREATED})
+            book.set_properties({"created": datetime(2000, 1, 1)})  # so that the same table has the same bytes
             self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
         if rows > MOST_PICTURES:
             print(f"the workbook has no pictures of molecules, as it has more than {MOST_PICTURES:,}", file=sys.stderr)
