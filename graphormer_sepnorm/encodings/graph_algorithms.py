@@ -123,8 +123,7 @@ def resistances(
         for i in range(n):
             for j in range(n):
                 distance = inverse[i, i] + inverse[j, j] - inverse[i, j] - inverse[j, i]
-                connected = component[i] == component[j]
-                out[pair + i * n + j] = min(max(distance, 0.0), cap) if connected else cap
+                out[pair + i * n + j] = min(max(distance, 0.0), cap) if component[i] == component[j] else cap
     return out
 
 

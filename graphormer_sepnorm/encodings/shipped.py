@@ -225,11 +225,9 @@ class Rings:
             for m, n in enumerate(graphs.num_atoms)
             for ring in smallest_rings(int(n), graphs.edge_index[:, graphs.rows("edge", m)])
         ]
-        molecule = np.array([m for m, _ in rings], np.int64)
+        molecule, starts = np.array([m for m, _ in rings], np.int64), pointers([len(ring) for _, ring in rings])
         atoms = np.array([atom for _, ring in rings for atom in ring], np.int64)
-        counts, shared = mark_rings(
-            graphs.atom_ptr, graphs.pair_ptr, molecule, pointers([len(ring) for _, ring in rings]), atoms, self.max_size
-        )
+        counts, shared = mark_rings(graphs.atom_ptr, graphs.pair_ptr, molecule, starts, atoms, self.max_size)
         return {"ring_counts": counts, "shared_ring": shared}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
@@ -255,8 +253,7 @@ class RingsModule(CountsModule):
         self.pair = nn.Parameter(torch.empty(max_size + 1, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
-        shared = embedding_sum(batch.arrays["shared_ring"].unsqueeze(1), self.pair)
-        return super().forward(batch)._replace(pair=shared)
+        return super().forward(batch)._replace(pair=embedding_sum(batch.arrays["shared_ring"].unsqueeze(1), self.pair))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -288,5 +285,4 @@ def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
     low, high = np.sort(ends[:, ends[0] != ends[1]], axis=0)
     bonds = np.divmod(np.unique(low * num_atoms + high), num_atoms)  # np.unique of columns takes ten times as long
     source, neighbour = np.concatenate([bonds, bonds[::-1]], axis=1)
-    of_atom = np.argsort(source, kind="stable")
-    return pointers(np.bincount(source, minlength=num_atoms)), neighbour[of_atom]
+    return pointers(np.bincount(source, minlength=num_atoms)), neighbour[np.argsort(source, kind="stable")]

@@ -135,8 +135,7 @@ class ExplainedTarget:
         own = outputs[:, self.column]
         if not self.task.adds_up:
             return own
-        others = torch.cat([outputs[:, : self.column], outputs[:, self.column + 1 :]], dim=1)
-        return own - others.logsumexp(dim=1)
+        return own - torch.cat([outputs[:, : self.column], outputs[:, self.column + 1 :]], dim=1).logsumexp(dim=1)
 
     def prediction(self, outputs: Tensor) -> float:
         return self.task.predict(outputs)[0, self.column].item()

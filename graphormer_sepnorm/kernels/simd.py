@@ -112,8 +112,7 @@ def _constant(value):
 
 
 def _spread(builder, scalar):
-    vector = ir.VectorType(scalar.type, LANES)
-    undefined = ir.Constant(vector, ir.Undefined)
+    undefined = ir.Constant(ir.VectorType(scalar.type, LANES), ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
 
@@ -144,8 +143,7 @@ def _store(builder, pointer, offset, value):
 
 def _load_lanes(builder, pointer, offset, mask):
     address = _at(builder, pointer, offset)
-    name = f"llvm.masked.load.v{LANES}f32.p0"
-    return _call(builder, name, _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
+    return _call(builder, f"llvm.masked.load.v{LANES}f32.p0", _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
 
 
 def _store_lanes(builder, pointer, offset, mask, value):
@@ -305,8 +303,7 @@ def negate_random(builder, vector, position, key, salt, threshold):
 @_simd(None, None, POINTER, types.int64, types.int64)
 def load_rows(builder, like, source, offset, stride):
     """Load as many rows as `like` has from `source[offset + row * stride]`."""
-    offsets = _steps(builder, offset, stride, like.type.count)
-    return _join(builder, [_load(builder, source, start) for start in offsets])
+    return _join(builder, [_load(builder, source, start) for start in _steps(builder, offset, stride, like.type.count)])
 
 
 @_simd(types.void, POINTER, types.int64, types.int64, None)
@@ -330,9 +327,8 @@ def store_transposed(builder, target, offset, stride, rows):
     """Store lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
     vectors = _split(builder, rows)
     for group in _groups(len(vectors)):
-        padding = [_ZERO] * (LANES - len(group))
         starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
-        columns = _transposed(builder, [vectors[row] for row in group] + padding)
+        columns = _transposed(builder, [vectors[row] for row in group] + [_ZERO] * (LANES - len(group)))
         for start, column in zip(starts, columns, strict=True):
             _store(builder, target, start, column)
 

@@ -217,10 +217,8 @@ def contributions_by_masking(
     orders = [order for each in drawn for order in (each, each[::-1])]
     steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]
     predicted = predict([[], range(atoms), *steps])
-    whole, nothing = predicted[0], predicted[1]
-    contributions = np.zeros(atoms)
+    contributions, (whole, nothing) = np.zeros(atoms), predicted[:2]
     for order, between in zip(orders, predicted[2:].reshape(len(orders), -1), strict=True):
         contributions[order] -= np.diff([whole, *between, nothing]) / len(orders)
     kinds = np.array(list(Chem.CanonicalRankAtoms(mol, breakTies=False)))
-    shared = np.bincount(kinds, contributions) / np.maximum(np.bincount(kinds), 1)
-    return shared[kinds], float(nothing)
+    return (np.bincount(kinds, contributions) / np.maximum(np.bincount(kinds), 1))[kinds], float(nothing)

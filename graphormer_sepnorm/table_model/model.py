@@ -78,8 +78,7 @@ class TableModel:
 
     @property
     def embedder(self) -> Embedder:
-        member = self.members.get("kernel") or self.members["networks"]
-        return Embedder(*member.models[0])
+        return Embedder(*(self.members.get("kernel") or self.members["networks"]).models[0])
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
@@ -143,8 +142,7 @@ class TableModel:
         errors = [error or other for error, other in zip(molecules.errors, strange, strict=True)]
         unknown = [place for place, error in enumerate(strange) if error]
         values[unknown], spread[unknown] = np.nan, np.nan
-        warnings = self.conditions.add_warnings(warnings, self.asked_of(molecules))
-        return Predictions(values, spread, errors, warnings)
+        return Predictions(values, spread, errors, self.conditions.add_warnings(warnings, self.asked_of(molecules)))
 
     def final(self, values: np.ndarray) -> np.ndarray:
         return limited(calibrated(values, self.trust), self.limits)
@@ -168,8 +166,7 @@ class TableModel:
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
-        if self.difficulty is not None:
-            difficulty = self.difficulty
+        if difficulty := self.difficulty:
             arrays |= {"difficulty": difficulty.coefficients, "errors": difficulty.errors, "limits": difficulty.limits}
         return arrays
 

@@ -124,9 +124,8 @@ def matched_changes(
             moved = y[compared[:, 1]] - y[compared[:, 0]]
             if moved.mean() < 0:  # told in the direction that increases the label
                 both, compared, moved, rising, falling = both[::-1], compared[:, ::-1], -moved, falling, rising
-            of_pairs = tuple((one, two) for one, two in compared.tolist())
-            mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
-            changes.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
+            numbers = float(moved.mean()), float(moved.std(ddof=1)), rising, falling, undecided
+            changes.append(Change(*both, tuple((one, two) for one, two in compared.tolist()), *numbers))
     return surest_first(with_smallest_parts(changes))
 
 
