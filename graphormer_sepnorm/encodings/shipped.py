@@ -121,8 +121,8 @@ class RandomWalk:
         """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        walks = graph_algorithms.random_walks(*adjacency(graphs), self.steps)
-        walks = torch.from_numpy(walks).half().numpy()  # same result as NumPy's conversion, several times faster
+        # PyTorch's conversion has the same result as NumPy's and is several times faster
+        walks = torch.from_numpy(graph_algorithms.random_walks(*adjacency(graphs), self.steps)).half().numpy()
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
@@ -243,8 +243,7 @@ class CountsModule(nn.Module):
         self.atom = nn.Linear(max_size - 2, width)
 
     def forward(self, batch: GraphBatch) -> Terms:
-        counts = with_columns(batch, self.name, self.atom.in_features)
-        return Terms(atom=self.atom(counts.to(self.atom.weight.dtype)))
+        return Terms(atom=self.atom(with_columns(batch, self.name, self.atom.in_features).to(self.atom.weight.dtype)))
 
 
 class RingsModule(CountsModule):

@@ -74,8 +74,7 @@ class PaddedAttention:
         bias, n = bias[:, :, : q.shape[2]], q.shape[2]
         if self.factors is None:
             return scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropped, scale=1 / math.sqrt(d))
-        exact = torch.promote_types(q.dtype, torch.float32)
-        weights = (q @ k.mT / math.sqrt(d) + bias).softmax(dim=-1, dtype=exact)
+        weights = (q @ k.mT / math.sqrt(d) + bias).softmax(dim=-1, dtype=torch.promote_types(q.dtype, torch.float32))
         return (torch.dropout(weights, dropped, True) * self.factors[view][:, :, :n]).to(v.dtype) @ v
 
 

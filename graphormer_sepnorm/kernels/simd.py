@@ -125,8 +125,7 @@ def _columns(builder, first, last, count):
     """For each lane, the column `first` plus the lane; and a mask of `count` lanes, set where it is in 0 .. last."""
     for lane in range(LANES):
         column = builder.add(first, ir.Constant(first.type, lane))
-        inside = builder.icmp_unsigned("<=", column, last)
-        yield column, builder.select(inside, _first_lanes(count), _first_lanes(0))
+        yield column, builder.select(builder.icmp_unsigned("<=", column, last), _first_lanes(count), _first_lanes(0))
 
 
 def _at(builder, pointer, offset, kind=_FLOATS):
@@ -413,8 +412,7 @@ def with_first_lane(builder, rows, others):
 
 @_simd(None, None, POINTER)
 def spread_rows(builder, like, source):
-    zero, one = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), 1)
-    starts = _steps(builder, zero, one, like.type.count)
+    starts = [ir.Constant(ir.IntType(64), row) for row in range(like.type.count)]
     return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])
 
 

@@ -56,8 +56,7 @@ def _numba_works() -> bool:
     try:
         importlib.import_module("numba")
     except ImportError as error:
-        warnings.warn(
-            f"computing in plain PyTorch, several times slower: numba cannot be imported ({error})", stacklevel=2
-        )
+        problem = f"numba cannot be imported ({error})"
+        warnings.warn(f"computing in plain PyTorch, several times slower: {problem}", stacklevel=2)
         return False
     return True

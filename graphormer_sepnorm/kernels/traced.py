@@ -113,8 +113,7 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of rows, cls, bias and factor; empty for cls and factor if they are None."""
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
-    of_bias = torch.zeros_like(scores)
-    of_factor = None if factor is None else torch.zeros_like(scores)
+    of_bias, of_factor = torch.zeros_like(scores), None if factor is None else torch.zeros_like(scores)
     saved = (rows.contiguous(), None if cls is None else cls.contiguous(), factor, out, scores, inverses)
     of_rows, of_cls = cpu_attention.attention_backward(out_gradient, saved, (of_bias, of_factor), layout, dropout)
     nothing = scores.new_empty(0)

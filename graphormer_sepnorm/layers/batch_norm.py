@@ -121,17 +121,16 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
             f"the second argument must pass a batch through the norms, as the model itself does, it is "
             f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
         )
-    batch_norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
-    norms = [norm for norm in batch_norms if norm.running_mean is not None]
+    norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
+    seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms if norm.running_mean is not None}
     model.eval()
-    if not norms:
+    if not seen:
         return
-    seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
 
     def record(norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         seen[norm].append(batch_statistics(norm, inputs[0].to(torch.promote_types(inputs[0].dtype, torch.float32))))
 
-    hooks = [norm.train().register_forward_pre_hook(record) for norm in norms]
+    hooks = [norm.train().register_forward_pre_hook(record) for norm in seen]
     try:
         for batch in batches:
             encode(batch)

@@ -101,8 +101,7 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     own = outputs if stack is model else computed(read, model.outputs)
     prediction = float(model.predictions(read, own).values[0, view.column])
     by_member = stack.stacked(stack.features(read, outputs)).by_member
-    weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
-    parts = parts_by_baseline(stack, view, smiles, weights)
+    parts = parts_by_baseline(stack, view, smiles, shares(by_member[:, 0, view.column], stack.weights[:, view.column]))
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
     contributions = np.sum([part.contributions for part in parts.values()], axis=0)
     attributions = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))

@@ -199,9 +199,8 @@ class Landmarks:
 
         blocks, prior = partial(compared.blocks, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
-        lower = cholesky(prior, lower=True)
         # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
-        unexplained = (weights.sum() - squared_norms(lower, blocks())).clip(min=0)
+        unexplained = (weights.sum() - squared_norms(cholesky(prior, lower=True), blocks())).clip(min=0)
         precision = 1 / (noise * noise_factors(target.weight) + unexplained)
         for part, block in blocks():
             prior += block.T @ (block * precision[part, None])

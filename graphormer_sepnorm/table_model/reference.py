@@ -239,10 +239,9 @@ class Reference:
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
-        described = self.scores(molecules.of(descriptor_values))
         space = replace(self.space, width=self.widths[1])  # in float64, as from a file: the same bits
         by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
-        by_descriptors = gaussian(described, self.described, self.widths[0])
+        by_descriptors = gaussian(self.scores(molecules.of(descriptor_values)), self.described, self.widths[0])
         parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
