@@ -235,8 +235,7 @@ def fragments_text(explanation: Explanation) -> str:
     except InputError:
         return ""
     counts = Counter(fragment.smiles for fragment in fragments)
-    numbered = len(explanation.contributions) <= MOST_NUMBERED
-    texts = []
+    numbered, texts = len(explanation.contributions) <= MOST_NUMBERED, []
     for fragment in fragments:
         which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
         value = f"{which} {signed(explanation, fragment.contribution)}"

@@ -86,9 +86,8 @@ def explain_rows(
 def stack_of(model: PredictingModel) -> TableModel:
     if isinstance(model, TableModel):
         return model
-    config = model.models[0][1]
     members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
-    return TableModel(config.task, model.featurizer, members, np.ones((1, len(model.targets))), model.trust)
+    return TableModel(model.models[0][1].task, model.featurizer, members, np.ones((1, len(model.targets))), model.trust)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:

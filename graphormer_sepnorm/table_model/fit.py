@@ -50,8 +50,7 @@ class FittedTable:
 
     @property
     def notes(self) -> dict[str, dict]:
-        notes = {"left_out_members": self.left_out, "remarks": self.remarks}
-        return {name: value for name, value in notes.items() if value}
+        return {name: value for name, value in (("left_out_members", self.left_out), ("remarks", self.remarks)) if value}
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:

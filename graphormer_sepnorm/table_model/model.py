@@ -58,9 +58,8 @@ class TableModel:
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        task = self.task
-        self.kind, self.targets, self.classes = task.kind, task.targets, task.classes
-        self.scales, self.offset, self.limits = task.scales, task.offset, task.limits
+        self.kind, self.targets, self.classes = self.task.kind, self.task.targets, self.task.classes
+        self.scales, self.offset, self.limits = self.task.scales, self.task.offset, self.task.limits
         share_trunks([network for network, _ in self.models])
 
     def __repr__(self) -> str:

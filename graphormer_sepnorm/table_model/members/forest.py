@@ -96,8 +96,8 @@ class ForestMember(Member):
         return {name: getattr(self, name) for name in TYPES}
 
     def facts(self) -> dict:
-        named = {"kinds": [MORGAN], "descriptors": VERSIONS[-1:], "format": FORMAT}
-        return named | {"targets": self.targets, "rdkit": self.release}
+        named = {"kinds": [MORGAN], "descriptors": VERSIONS[-1:]}
+        return named | {"format": FORMAT, "targets": self.targets, "rdkit": self.release}
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> Self:
