@@ -109,7 +109,8 @@ class _EmbeddingSum(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):
-        return None, embedding_backward(gradient, *ctx.saved_tensors, ctx.entries)
+        (index,) = ctx.saved_tensors
+        return None, embedding_backward(gradient, index, ctx.entries)
 
 
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:

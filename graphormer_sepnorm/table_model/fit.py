@@ -50,7 +50,8 @@ class FittedTable:
 
     @property
     def notes(self) -> dict[str, dict]:
-        return {name: value for name, value in (("left_out_members", self.left_out), ("remarks", self.remarks)) if value}
+        notes = {"left_out_members": self.left_out, "remarks": self.remarks}
+        return {name: value for name, value in notes.items() if value}
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:

@@ -93,8 +93,7 @@ class TableModel:
 
     @property
     def digest(self) -> str:
-        parts = ((name, *each) for name, member in self.members.items() for each in member.arrays().items())
-        arrays = {f"{name}.{part}": array for name, part, array in parts}
+        arrays = {f"{name}.{part}": each for name, own in self.members.items() for part, each in own.arrays().items()}
         fixed = {"given": dict(self.conditions.given)} if self.conditions.given else {}
         return array_digest(arrays | self.arrays(), self.facts() | fixed)
 
