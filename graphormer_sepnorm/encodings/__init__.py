@@ -31,9 +31,8 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "cycles": Cycles,
 }
 LEVELS: dict[Level, str] = {"atom": "atom", "pair": "ordered pair of atoms", "edge": "directed bond"}
-# Attributes of the graphs of PyG, in addition to the fields of this package's.
-PYG_ATTRIBUTES = ("edge_attr", "face", "num_nodes")
-TAKEN = {*PYG_ATTRIBUTES, *(field.name for graphs in (Graphs, GraphBatch) for field in fields(graphs))}
+# Attributes of the graphs of PyG, and the fields of this package's.
+TAKEN = {"edge_attr", "face", "num_nodes", *(field.name for graphs in (Graphs, GraphBatch) for field in fields(graphs))}
 RENUMBERED = ("index", "batch")  # parts of the names of the attributes to which PyG's DataLoader adds an offset
 
 
@@ -71,8 +70,7 @@ def check_arrays(encodings: tuple[Encoding, ...]) -> None:
                 raise ValueError(f"the array {name!r} belongs to both {owners[name]} and {encoding.name}: rename one")
             if name in TAKEN:
                 raise ValueError(f"the array {name!r} of {encoding.name} has the name of a field of graphs: rename it")
-            renumbered = [part for part in RENUMBERED if part in name]
-            if renumbered:
+            if renumbered := [part for part in RENUMBERED if part in name]:
                 raise ValueError(
                     f"PyG's DataLoader would change the array {name!r} of {encoding.name}, because its name contains "
                     f"{renumbered[0]!r}: rename it"
@@ -87,10 +85,9 @@ def cache_key(encodings: tuple[Encoding, ...]) -> str:
 
 def code_key(functions: Iterable[Callable]) -> str:
     """The part of a cache key for the code of those functions that are outside this package; "" if none is."""
-    unwrapped = map(inspect.unwrap, functions)
     codes = [
         code_text(function.__code__)
-        for function in unwrapped
+        for function in map(inspect.unwrap, functions)
         if inspect.isfunction(function) and function.__module__.split(".")[0] != __name__.split(".")[0]
     ]
     return f"/{hashlib.sha256(repr(codes).encode()).hexdigest()[:16]}" if codes else ""

@@ -92,9 +92,8 @@ def ends_of_bonds(graphs: Graphs) -> np.ndarray:
 
 def adjacency(graphs: Graphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """atom_ptr, pair_ptr, start [T + 1] of the bonds of each atom, neighbour [E] in its molecule, bond type [E]."""
-    out_degree = degrees(graphs)[:, 1]
-    neighbour = np.ascontiguousarray(graphs.edge_index[1])
-    return graphs.atom_ptr, graphs.pair_ptr, pointers(out_degree), neighbour, graphs.bond
+    start, neighbour = pointers(degrees(graphs)[:, 1]), np.ascontiguousarray(graphs.edge_index[1])
+    return graphs.atom_ptr, graphs.pair_ptr, start, neighbour, graphs.bond
 
 
 def degrees(graphs: Graphs) -> np.ndarray:

@@ -49,8 +49,7 @@ def shortest_paths(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, hops: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """spd uint8 [P] (255: no path), and [P, hops] bond types of the path that is first in lexicographic order."""
-    spd = np.full(pair_ptr[-1], UNREACHABLE, np.uint8)
-    path_bonds = np.zeros((pair_ptr[-1], hops), np.uint8)
+    spd, path_bonds = np.full(pair_ptr[-1], UNREACHABLE, np.uint8), np.zeros((pair_ptr[-1], hops), np.uint8)
     candidate = np.empty(hops, np.uint8)
     for m in range(len(atom_ptr) - 1):
         n, pair = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m]
@@ -123,8 +122,7 @@ def resistances(
         for i in range(n):
             for j in range(n):
                 distance = inverse[i, i] + inverse[j, j] - inverse[i, j] - inverse[j, i]
-                connected = component[i] == component[j]
-                out[pair + i * n + j] = min(max(distance, 0.0), cap) if connected else cap
+                out[pair + i * n + j] = min(max(distance, 0.0), cap) if component[i] == component[j] else cap
     return out
 
 
@@ -140,8 +138,7 @@ def mark_rings(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of rings ``atoms[ring_ptr[r]:ring_ptr[r + 1]]``: counts uint8 [T, most - 2], smallest shared ring [P]."""
-    counts = np.zeros((atom_ptr[-1], most - 2), np.uint8)
-    shared = np.zeros(pair_ptr[-1], np.uint8)
+    counts, shared = np.zeros((atom_ptr[-1], most - 2), np.uint8), np.zeros(pair_ptr[-1], np.uint8)
     for r in range(len(molecule)):
         m = molecule[r]
         n = atom_ptr[m + 1] - atom_ptr[m]
@@ -186,8 +183,7 @@ def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray,
     distance = np.full(num_atoms, -1, np.int64)
     queue = np.empty(num_atoms, np.int64)
     bonded = np.zeros(num_atoms, np.int64)  # number of bonds to atoms of the path after the root
-    path = np.empty(most, np.int64)
-    untried = np.empty(most, np.int64)
+    path, untried = np.empty(most, np.int64), np.empty(most, np.int64)
     for m in range(len(atom_ptr) - 1):
         for root in range(atom_ptr[m], atom_ptr[m + 1]):
             distance[atom_ptr[m] : atom_ptr[m + 1]] = -1

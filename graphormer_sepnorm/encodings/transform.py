@@ -70,8 +70,7 @@ def from_pyg(batch: Batch, names: Collection[str]) -> GraphBatch:
             f"the model reads a batch of transformed graphs, not {type(batch).__name__}: put the graphs, even a "
             "single one, into a DataLoader or Batch.from_data_list; only predict and embed read SMILES"
         )
-    missing = [name for name in ("bond_index", "bond", *names) if name not in batch]
-    if missing:
+    if missing := [name for name in ("bond_index", "bond", *names) if name not in batch]:
         raise ValueError(f"the batch has no {', '.join(missing)}: apply GraphormerTransform to its graphs first")
     return GraphBatch(
         x=batch.x.view(batch.num_nodes, -1),

@@ -64,8 +64,7 @@ def isotropy(x: Tensor) -> float:
     """
     x = checked_embeddings(x)
     _, directions = torch.linalg.eigh(x.T @ x)
-    dots = x @ torch.cat([directions, -directions], dim=1)
-    log_partition = dots.logsumexp(dim=0)
+    log_partition = (x @ torch.cat([directions, -directions], dim=1)).logsumexp(dim=0)
     return (log_partition.min() - log_partition.max()).exp().item()
 
 

@@ -135,8 +135,7 @@ class ExplainedTarget:
         own = outputs[:, self.column]
         if not self.task.adds_up:
             return own
-        others = torch.cat([outputs[:, : self.column], outputs[:, self.column + 1 :]], dim=1)
-        return own - others.logsumexp(dim=1)
+        return own - torch.cat([outputs[:, : self.column], outputs[:, self.column + 1 :]], dim=1).logsumexp(dim=1)
 
     def prediction(self, outputs: Tensor) -> float:
         return self.task.predict(outputs)[0, self.column].item()
@@ -152,16 +151,9 @@ class ExplainedTarget:
 
     def explanation(self, smiles: str, prediction: float, attributions: Attributions) -> Explanation:
         """The explanation of a prediction by contributions to it or its log-odds."""
-        return Explanation(
-            smiles=smiles,
-            caption=self.caption(prediction),
-            prediction=prediction,
-            meaning=f"contribution to {'log-odds of ' * self.is_probability}{self.name}",
-            contributions=attributions.contributions,
-            baseline=attributions.baseline,
-            decimals=self.decimals,
-            digits=DIGITS["precise" if self.task.config.offset else "number"],
-        )
+        caption, digits = self.caption(prediction), DIGITS["precise" if self.task.config.offset else "number"]
+        meaning = f"contribution to {'log-odds of ' * self.is_probability}{self.name}"
+        return Explanation(smiles, caption, prediction, meaning, *attributions, decimals=self.decimals, digits=digits)
 
 
 def one_batch(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
@@ -228,8 +220,7 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
         if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
             break
     with torch.no_grad():
-        baseline = value(molecule.outputs(molecule.averages)).item()
-    return Attributions(contributions.numpy(), baseline)
+        return Attributions(contributions.numpy(), value(molecule.outputs(molecule.averages)).item())
 
 
 def integrated_gradients(

@@ -235,14 +235,11 @@ def fragments_text(explanation: Explanation) -> str:
     except InputError:
         return ""
     counts = Counter(fragment.smiles for fragment in fragments)
-    numbered = len(explanation.contributions) <= MOST_NUMBERED
-    parts = []
+    numbered, texts = len(explanation.contributions) <= MOST_NUMBERED, []
     for fragment in fragments:
         which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
-        parts.append((fragment.smiles, f"{which} {signed(explanation, fragment.contribution)}"))
-    smiles, value = parts[0]
-    parts[0] = truncated(smiles, LONGEST_TEXT - len(title + value + "; ...")), value
-    texts = [smiles + value for smiles, value in parts]
+        value = f"{which} {signed(explanation, fragment.contribution)}"
+        texts.append(truncated(fragment.smiles, LONGEST_TEXT - len(title + value + "; ...")) + value)
     lines = [title + "; ".join(texts[:count]) + "; ..." * (count < len(texts)) for count in range(1, len(texts) + 1)]
     return next(line for line in reversed(lines) if len(line) <= LONGEST_TEXT)
 
@@ -269,10 +266,8 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
     spectrum.set(title="singular values of the CLS embeddings", xlabel="number", ylabel="share of the largest")
     spectrum.set_ylim(bottom=1e-4)
     spectrum.legend(frameon=False)
-    for axis, measure, meaning in (
-        (rank, "effective_rank", "higher: less collapse"),
-        (spread, "uniformity", "lower: more even"),
-    ):
+    measures = [(rank, "effective_rank", "higher: less collapse"), (spread, "uniformity", "lower: more even")]
+    for axis, measure, meaning in measures:
         bars = axis.bar(range(len(results)), [result[measure] for result in results], color=colors)
         axis.bar_label(bars, fmt="%.3g", padding=2)
         axis.margins(y=0.1)

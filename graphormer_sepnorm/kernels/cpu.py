@@ -77,12 +77,10 @@ def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
     if index.dim() != 2 or table.dim() != 2:
         raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
     check_tensor("table", table, table.shape)
-    rows, columns = index.shape
-    entries, width = table.shape
+    (rows, columns), (entries, width) = index.shape, table.shape
     out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
     arrays = (index, table, out, invalid.ctypes.data)
-    items = -(-rows // _ROWS_PER_ITEM)
-    _embedding_forward(width, _numpy_type(index))(items, *arrays, rows, columns, entries)
+    _embedding_forward(width, _numpy_type(index))(-(-rows // _ROWS_PER_ITEM), *arrays, rows, columns, entries)
     if invalid[0]:
         raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
     return out

@@ -442,8 +442,7 @@ def _lay_out_backward(heads: int) -> Loop:
                     rows = simd.load_rows(like, bias, start * length + (atom + 1) * LANES, stride)
                     if start == 0:
                         cls = cls + simd.with_first_lane(like, rows)
-                    target = simd.shifted(pairs, atom * heads)
-                    simd.store_columns(target, atoms * heads, start - 1, atoms - 1, rows)
+                    simd.store_columns(simd.shifted(pairs, atom * heads), atoms * heads, start - 1, atoms - 1, rows)
             simd.store_rows(simd.pointer(a.cls_partial), item * heads * LANES, LANES, cls)
 
     return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))

@@ -42,8 +42,7 @@ class PaddedAttention:
         """Values of all scores, [b, H, L, L] for each view, from those of pairs [P, H] and of the CLS [H]."""
         views = self.padding.views
         scores = [b * length**2 for b, length in views]
-        whole = pairs.new_zeros(sum(scores), self.heads).index_copy(0, self.padding.score, pairs)
-        parts = whole.split(scores)
+        parts = pairs.new_zeros(sum(scores), self.heads).index_copy(0, self.padding.score, pairs).split(scores)
         return [with_cls(part.view(b, n, n, self.heads), cls) for part, (b, n) in zip(parts, views, strict=True)]
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
@@ -75,8 +74,7 @@ class PaddedAttention:
         bias, n = bias[:, :, : q.shape[2]], q.shape[2]
         if self.factors is None:
             return scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropped, scale=1 / math.sqrt(d))
-        exact = torch.promote_types(q.dtype, torch.float32)
-        weights = (q @ k.mT / math.sqrt(d) + bias).softmax(dim=-1, dtype=exact)
+        weights = (q @ k.mT / math.sqrt(d) + bias).softmax(dim=-1, dtype=torch.promote_types(q.dtype, torch.float32))
         return (torch.dropout(weights, dropped, True) * self.factors[view][:, :, :n]).to(v.dtype) @ v
 
 
@@ -95,5 +93,4 @@ def pad_heads(rows: Tensor) -> Tensor:
 def with_cls(atoms: Tensor, cls: Tensor) -> Tensor:
     """Values of all scores [b, H, L, L] from those between atoms [b, L, L, H] and those of pairs with the CLS [H]."""
     first = torch.arange(atoms.shape[1], device=atoms.device) == 0
-    of_cls = (first.unsqueeze(1) | first).unsqueeze(-1)
-    return (atoms + of_cls * cls).permute(0, 3, 1, 2).contiguous()
+    return (atoms + (first.unsqueeze(1) | first).unsqueeze(-1) * cls).permute(0, 3, 1, 2).contiguous()

@@ -112,8 +112,7 @@ def _constant(value):
 
 
 def _spread(builder, scalar):
-    vector = ir.VectorType(scalar.type, LANES)
-    undefined = ir.Constant(vector, ir.Undefined)
+    undefined = ir.Constant(ir.VectorType(scalar.type, LANES), ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
 
@@ -126,8 +125,7 @@ def _columns(builder, first, last, count):
     """For each lane, the column `first` plus the lane; and a mask of `count` lanes, set where it is in 0 .. last."""
     for lane in range(LANES):
         column = builder.add(first, ir.Constant(first.type, lane))
-        inside = builder.icmp_unsigned("<=", column, last)
-        yield column, builder.select(inside, _first_lanes(count), _first_lanes(0))
+        yield column, builder.select(builder.icmp_unsigned("<=", column, last), _first_lanes(count), _first_lanes(0))
 
 
 def _at(builder, pointer, offset, kind=_FLOATS):
@@ -144,8 +142,7 @@ def _store(builder, pointer, offset, value):
 
 def _load_lanes(builder, pointer, offset, mask):
     address = _at(builder, pointer, offset)
-    name = f"llvm.masked.load.v{LANES}f32.p0"
-    return _call(builder, name, _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
+    return _call(builder, f"llvm.masked.load.v{LANES}f32.p0", _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
 
 
 def _store_lanes(builder, pointer, offset, mask, value):
@@ -305,8 +302,7 @@ def negate_random(builder, vector, position, key, salt, threshold):
 @_simd(None, None, POINTER, types.int64, types.int64)
 def load_rows(builder, like, source, offset, stride):
     """Load as many rows as `like` has from `source[offset + row * stride]`."""
-    offsets = _steps(builder, offset, stride, like.type.count)
-    return _join(builder, [_load(builder, source, start) for start in offsets])
+    return _join(builder, [_load(builder, source, start) for start in _steps(builder, offset, stride, like.type.count)])
 
 
 @_simd(types.void, POINTER, types.int64, types.int64, None)
@@ -330,9 +326,8 @@ def store_transposed(builder, target, offset, stride, rows):
     """Store lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
     vectors = _split(builder, rows)
     for group in _groups(len(vectors)):
-        padding = [_ZERO] * (LANES - len(group))
         starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
-        columns = _transposed(builder, [vectors[row] for row in group] + padding)
+        columns = _transposed(builder, [vectors[row] for row in group] + [_ZERO] * (LANES - len(group)))
         for start, column in zip(starts, columns, strict=True):
             _store(builder, target, start, column)
 
@@ -417,8 +412,7 @@ def with_first_lane(builder, rows, others):
 
 @_simd(None, None, POINTER)
 def spread_rows(builder, like, source):
-    zero, one = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), 1)
-    starts = _steps(builder, zero, one, like.type.count)
+    starts = [ir.Constant(ir.IntType(64), row) for row in range(like.type.count)]
     return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])
 
 

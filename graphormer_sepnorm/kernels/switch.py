@@ -27,8 +27,7 @@ def kernels_run() -> bool:
     """Whether float32 CPU tensors run compiled: not turned off, Numba works, and loops share PyTorch's threads."""
     mode = os.environ.get(KERNELS_VARIABLE, "auto")
     _check(mode, KERNELS_VARIABLE)
-    share_threads = torch.get_num_threads() == 1 or pool_launcher() is not None
-    return mode == "auto" and share_threads and _numba_works()
+    return mode == "auto" and (torch.get_num_threads() == 1 or pool_launcher() is not None) and _numba_works()
 
 
 # As torch.compiler.assume_constant_result does, which also imports a compiler and takes two seconds.
@@ -57,8 +56,7 @@ def _numba_works() -> bool:
     try:
         importlib.import_module("numba")
     except ImportError as error:
-        warnings.warn(
-            f"computing in plain PyTorch, several times slower: numba cannot be imported ({error})", stacklevel=2
-        )
+        problem = f"numba cannot be imported ({error})"
+        warnings.warn(f"computing in plain PyTorch, several times slower: {problem}", stacklevel=2)
         return False
     return True

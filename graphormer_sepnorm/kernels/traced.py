@@ -42,8 +42,7 @@ def _keep_index(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None
 
 
 def _embedding_gradient(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-    (index,) = ctx.saved_tensors
-    return None, embedding_sum_backward(gradient, index, ctx.entries)
+    return None, embedding_sum_backward(gradient, *ctx.saved_tensors, ctx.entries)
 
 
 embedding_sum.register_autograd(_embedding_gradient, setup_context=_keep_index)
@@ -77,8 +76,7 @@ def _keep_ptr(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -
 
 
 def _lay_out_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-    (ptr,) = ctx.saved_tensors
-    return *lay_out_backward(gradient, ptr, *ctx.shape), None
+    return *lay_out_backward(gradient, *ctx.saved_tensors, *ctx.shape), None
 
 
 lay_out.register_autograd(_lay_out_gradient, setup_context=_keep_ptr)
@@ -115,8 +113,7 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of rows, cls, bias and factor; empty for cls and factor if they are None."""
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
-    of_bias = torch.zeros_like(scores)
-    of_factor = None if factor is None else torch.zeros_like(scores)
+    of_bias, of_factor = torch.zeros_like(scores), None if factor is None else torch.zeros_like(scores)
     saved = (rows.contiguous(), None if cls is None else cls.contiguous(), factor, out, scores, inverses)
     of_rows, of_cls = cpu_attention.attention_backward(out_gradient, saved, (of_bias, of_factor), layout, dropout)
     nothing = scores.new_empty(0)

@@ -77,8 +77,7 @@ class SyncedBatchNorm(nn.BatchNorm1d):
             self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * count / (count - 1), self.momentum)
-        normal = Normalize.apply(x, count, mean, (variance + self.eps).rsqrt())
-        return torch.addcmul(self.bias, normal, self.weight)
+        return torch.addcmul(self.bias, Normalize.apply(x, count, mean, (variance + self.eps).rsqrt()), self.weight)
 
 
 def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,19 +121,16 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
             f"the second argument must pass a batch through the norms, as the model itself does, it is "
             f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
         )
-    batch_norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
-    norms = [norm for norm in batch_norms if norm.running_mean is not None]
+    norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
+    seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms if norm.running_mean is not None}
     model.eval()
-    if not norms:
+    if not seen:
         return
-    seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
 
     def record(norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         seen[norm].append(batch_statistics(norm, inputs[0].to(torch.promote_types(inputs[0].dtype, torch.float32))))
 
-    hooks = [norm.register_forward_pre_hook(record) for norm in norms]
-    for norm in norms:
-        norm.train()
+    hooks = [norm.train().register_forward_pre_hook(record) for norm in seen]
     try:
         for batch in batches:
             encode(batch)

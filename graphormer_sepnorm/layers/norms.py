@@ -36,8 +36,7 @@ def check_mask(mask: Tensor | None, x: Tensor) -> None:
 def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> None:
     """Raises ValueError for batch statistics of one row in training, unless they are synchronized."""
     synchronized = isinstance(norm, SyncedBatchNorm | nn.SyncBatchNorm)
-    is_local = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized
-    if rows < 2 and norm.training and is_local:
+    if rows < 2 and norm.training and isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized:
         raise ValueError(
             f"BatchNorm on the CLS needs at least 2 {kind} in a training batch, got 1: "
             "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"

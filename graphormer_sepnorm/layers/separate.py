@@ -203,8 +203,7 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
     if cls_positions is None:
         return (0,)
     positions = (cls_positions,) if isinstance(cls_positions, int) else tuple(cls_positions)
-    increasing = all(a < b for a, b in pairwise(positions))
-    if not positions or not increasing or positions[0] < 0 <= positions[-1]:
+    if not positions or any(a >= b for a, b in pairwise(positions)) or positions[0] < 0 <= positions[-1]:
         raise InputError(f"cls_positions are increasing, and all negative or none, got {cls_positions!r}")
     return positions
 
@@ -320,9 +319,8 @@ def norm_like(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
     try:
         new = make(width(norm)).to(device=like.device, dtype=like.dtype)
     except TypeError as error:
-        raise InputError(
-            f"a norm is created from the width only, use functools.partial for the rest: {error}"
-        ) from error
+        message = f"a norm is created from the width only, use functools.partial for the rest: {error}"
+        raise InputError(message) from error
     own = new.state_dict()
     agreeing = {n: v for n, v in norm.state_dict().items() if n in own and own[n].shape == v.shape}
     new.load_state_dict(agreeing, strict=False)

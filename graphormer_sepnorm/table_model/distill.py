@@ -79,13 +79,11 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
     config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
     data = prepare(read_graphs(config.featurizer, smiles).with_targets(outputs, None), config.model.encodings)
-    train_network(
-        run, config, [data.take(np.flatnonzero(rows)) for rows in (~held, held)], "student ", run.state.exists()
-    )
+    parts = [data.take(np.flatnonzero(rows)) for rows in (~held, held)]
+    train_network(run, config, parts, "student ", run.state.exists())
     network, config, _ = checkpoint.load_model(run.path)
-    chosen = list(compress(smiles, held))
-    squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2
-    ratio = np.sqrt(np.nanmean(squares, axis=0)) / np.nanstd(outputs[held], axis=0).clip(1e-9)
+    predicted = part_of(network, config, config.task).predict(list(compress(smiles, held))).values
+    ratio = np.sqrt(np.nanmean((predicted - outputs[held]) ** 2, axis=0)) / np.nanstd(outputs[held], axis=0).clip(1e-9)
     return dict(zip(names, ratio.round(4).tolist(), strict=True))
 
 

@@ -86,9 +86,8 @@ def explain_rows(
 def stack_of(model: PredictingModel) -> TableModel:
     if isinstance(model, TableModel):
         return model
-    config = model.models[0][1]
     members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
-    return TableModel(config.task, model.featurizer, members, np.ones((1, len(model.targets))), model.trust)
+    return TableModel(model.models[0][1].task, model.featurizer, members, np.ones((1, len(model.targets))), model.trust)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:
@@ -101,8 +100,7 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     own = outputs if stack is model else computed(read, model.outputs)
     prediction = float(model.predictions(read, own).values[0, view.column])
     by_member = stack.stacked(stack.features(read, outputs)).by_member
-    weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
-    parts = parts_by_baseline(stack, view, smiles, weights)
+    parts = parts_by_baseline(stack, view, smiles, shares(by_member[:, 0, view.column], stack.weights[:, view.column]))
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
     contributions = np.sum([part.contributions for part in parts.values()], axis=0)
     attributions = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
@@ -217,10 +215,8 @@ def contributions_by_masking(
     orders = [order for each in drawn for order in (each, each[::-1])]
     steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]
     predicted = predict([[], range(atoms), *steps])
-    whole, nothing = predicted[0], predicted[1]
-    contributions = np.zeros(atoms)
+    contributions, (whole, nothing) = np.zeros(atoms), predicted[:2]
     for order, between in zip(orders, predicted[2:].reshape(len(orders), -1), strict=True):
         contributions[order] -= np.diff([whole, *between, nothing]) / len(orders)
     kinds = np.array(list(Chem.CanonicalRankAtoms(mol, breakTies=False)))
-    shared = np.bincount(kinds, contributions) / np.maximum(np.bincount(kinds), 1)
-    return shared[kinds], float(nothing)
+    return (np.bincount(kinds, contributions) / np.maximum(np.bincount(kinds), 1))[kinds], float(nothing)

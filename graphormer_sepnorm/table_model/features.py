@@ -201,10 +201,9 @@ class Conditions:
         """The same columns, with some conditions given for all; raises InputError for one that is unknown."""
         texts = {name: condition_text(str(value)) for name, value in values.items()}
         columns = {column.name: column for column in self.columns}
-        names = ", ".join(columns) or "none"
         for name, text in texts.items():
             if name not in columns:
-                raise InputError(f"{name} is not a condition of the model, which reads {names}")
+                raise InputError(f"{name} is not a condition of the model, which reads {', '.join(columns) or 'none'}")
             columns[name].encode(text)
         return replace(self, given={**self.given, **texts})
 
@@ -263,8 +262,8 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
         scale = float(numbers.std()) if low < high else 1.0
         distinct = np.unique(numbers)
         values = tuple(distinct.tolist()) if len(distinct) <= min(MOST_VALUES, len(numbers) // 2) else None
-        middle = float(np.quantile(numbers, 0.5, method="inverted_cdf"))  # a number that was measured at
-        median = middle if len(filled) < len(texts) else None
+        # a number that was measured at
+        median = float(np.quantile(numbers, 0.5, method="inverted_cdf")) if len(filled) < len(texts) else None
         return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values, median)
     words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
     for word in words:

@@ -127,8 +127,7 @@ def fit_trust(domain: Domain, labels: Labels, values: np.ndarray, spread: np.nda
     """Trust by predictions [M, T] of molecules that were not learnt from, and by their expected deviations [M, T]."""
     y, task = labels.y, TASKS[labels.task.kind]
     if task.predicts_probabilities:
-        calibration = fit_calibration(y, values) if task.calibrated_by == "probabilities" else None
-        trust = Trust(domain, calibration=calibration)
+        trust = Trust(domain, calibration=fit_calibration(y, values) if task.calibrated_by == "probabilities" else None)
         return replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), task.adds_up))
     if task.calibrated_by == "intervals" and not np.isnan(y).all(axis=0).any():
         return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE, labels.bounds))
@@ -149,8 +148,7 @@ def gains_of_network(table: ToFit, output: np.ndarray) -> tuple[np.ndarray, np.n
     kernel, labels, (_, predicted) = table.members["kernel"], table.labels, table.folds.parts()[0]
     assert isinstance(kernel, KernelMember)
     width = output.shape[1] - labels.y.shape[1]
-    _, _, decisions = fit_tuned(kernel, table, 0, output[:, :width])
-    tuned = as_values(decisions, kernel.calibration)
+    tuned = as_values(fit_tuned(kernel, table, 0, output[:, :width])[-1], kernel.calibration)
     without = {name: each.out_of_fold[predicted] for name, each in table.fitted.items()}
     return gains(labels.take(predicted), without, {"networks": output[predicted, width:], "tuned kernel": tuned})
 
@@ -168,11 +166,10 @@ def squared_errors(labels: Labels, by_name: dict[str, np.ndarray]) -> np.ndarray
     """The squared errors [M, T] of the weighted mean of members, with weights that were learnt on other molecules."""
     by_member = np.stack(list(by_name.values())).astype(np.float64)
     prior = np.array([MEMBERS[name].share for name in by_name])
-    parts, values = np.arange(len(labels)) % PARTS, np.full_like(labels.y, np.nan)
+    values = np.full_like(labels.y, np.nan)
     for part in range(PARTS):
-        inside = np.flatnonzero(parts == part)
-        outside = np.flatnonzero(parts != part)
-        weights = stacking_weights(labels.take(outside), by_member[:, outside], prior)
+        inside = np.arange(len(labels)) % PARTS == part
+        weights = stacking_weights(labels.take(~inside), by_member[:, ~inside], prior)
         values[inside] = combined(labels.task, by_member[:, inside], weights)
     deviation = 0.0 if labels.bounds is None else error_deviation(labels.y, labels.bounds, values)
     errors = labels.error(values, deviation) ** 2

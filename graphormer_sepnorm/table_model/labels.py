@@ -70,8 +70,7 @@ class Labels:
 
     def target(self, place: int) -> "Target":
         bounds = None if self.bounds is None else self.bounds[:, place]
-        weight = np.ones(len(self)) if self.weight is None else self.weight
-        return Target(self.y[:, place], bounds, weight)
+        return Target(self.y[:, place], bounds, np.ones(len(self)) if self.weight is None else self.weight)
 
 
 def with_offset(task: TaskConfig) -> TaskConfig:

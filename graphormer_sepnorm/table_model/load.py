@@ -237,9 +237,8 @@ class LoadedModel:
         values = columns.cells(whole, whole.errors)
         cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in values]
         added = with_free_names((column.name for column in columns.all), names)
-        added_columns = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)
-        return pd.concat([table, added_columns], axis=1)
+        return pd.concat([table, pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)], axis=1)
 
     def explain(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
-from graphormer_sepnorm.tasks.censored import Censored
+from graphormer_sepnorm.tasks.censored import Censored, is_bounded
 from graphormer_sepnorm.tasks.scales import limited
 
 COST = 5.0  # C of the support vector machine
@@ -78,8 +78,7 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
     for place in range(targets):
         target = labels.target(place)
         exact = np.flatnonzero(~np.isnan(target.y))
-        rows = learnt[np.isin(learnt, exact)]
-        rows = rows[target.weight[rows] > 0]
+        rows = learnt[np.isin(learnt, exact) & (target.weight[learnt] > 0)]
         target = labels.take(rows if len(rows) else exact).target(place)
         if labels.is_classification:
             target = as_numbers(target, labels.task.balance)
@@ -196,14 +195,12 @@ class Landmarks:
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
         """The process of a target of R molecules, with weights [G] of the groups and a noise."""
-        from scipy.linalg import cho_factor, cholesky, solve_triangular  # their import takes a while
+        from scipy.linalg import cho_factor, cholesky  # their import takes a while
 
         blocks, prior = partial(compared.blocks, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
-        lower = cholesky(prior, lower=True)
-        explained = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks()]
         # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
-        unexplained = (weights.sum() - np.concatenate(explained)).clip(min=0)
+        unexplained = (weights.sum() - squared_norms(cholesky(prior, lower=True), blocks())).clip(min=0)
         precision = 1 / (noise * noise_factors(target.weight) + unexplained)
         for part, block in blocks():
             prior += block.T @ (block * precision[part, None])
@@ -220,11 +217,14 @@ class Landmarks:
 
     @property
     def leverage(self) -> np.ndarray:
-        from scipy.linalg import solve_triangular
+        return self.precision * squared_norms(self.factor[0], self.blocks())
 
-        lower = self.factor[0]
-        parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks()]
-        return self.precision * np.concatenate(parts)
+
+def squared_norms(lower: np.ndarray, blocks: Iterator[tuple[slice, np.ndarray]]) -> np.ndarray:
+    """Squared norms [R] of the rows of blocks, multiplied by the inverse of a lower triangular matrix."""
+    from scipy.linalg import solve_triangular  # its import takes a while
+
+    return np.concatenate([(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks])
 
 
 def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
@@ -238,8 +238,7 @@ def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
     for place in range(y.shape[1]):
         target = labels.take(learnt).target(place)
         assert target.bounds is not None
-        is_known = ~np.isnan(target.y) | np.isfinite(target.bounds).any(axis=1)
-        rows = learnt[is_known & (target.weight > 0)]
+        rows = learnt[(~np.isnan(target.y) | is_bounded(target.y, target.bounds)) & (target.weight > 0)]
         exact = ~np.isnan(y[rows, place])
         if exact.any() and not exact.all():
             y[rows, place] = imputed(compared, rows, labels.take(rows).target(place))
@@ -250,9 +249,8 @@ def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
     """The labels [R] of molecules with the indices ``rows``, some of which are censored."""
     assert target.bounds is not None
     weights, noise = learn_weights(compared, rows, target)
-    own = noise * noise_factors(target.weight)
     if compared.with_all:
-        inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(own))
+        inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(noise * noise_factors(target.weight)))
         variance = 1 / np.diag(inverse)
     else:
         process = Landmarks.of(compared, rows, weights, noise, target)
@@ -263,6 +261,5 @@ def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
         y, mean, deviation = standardized(values, target.weight)
         rest = inverse @ y if compared.with_all else process.precision * (y - process.smooth(y))
         without = mean + deviation * (y - variance * rest)  # what the other labels predict
-        expected = Censored(target.bounds, without, deviation * np.sqrt(variance)).expected
-        values = np.where(bounded, expected, target.y)
+        values = np.where(bounded, Censored(target.bounds, without, deviation * np.sqrt(variance)).expected, target.y)
     return values

@@ -58,9 +58,8 @@ class TableModel:
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        task = self.task
-        self.kind, self.targets, self.classes = task.kind, task.targets, task.classes
-        self.scales, self.offset, self.limits = task.scales, task.offset, task.limits
+        self.kind, self.targets, self.classes = self.task.kind, self.task.targets, self.task.classes
+        self.scales, self.offset, self.limits = self.task.scales, self.task.offset, self.task.limits
         share_trunks([network for network, _ in self.models])
 
     def __repr__(self) -> str:
@@ -78,8 +77,7 @@ class TableModel:
 
     @property
     def embedder(self) -> Embedder:
-        member = self.members.get("kernel") or self.members["networks"]
-        return Embedder(*member.models[0])
+        return Embedder(*(self.members.get("kernel") or self.members["networks"]).models[0])
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
@@ -95,8 +93,7 @@ class TableModel:
 
     @property
     def digest(self) -> str:
-        parts = ((name, *each) for name, member in self.members.items() for each in member.arrays().items())
-        arrays = {f"{name}.{part}": array for name, part, array in parts}
+        arrays = {f"{name}.{part}": each for name, own in self.members.items() for part, each in own.arrays().items()}
         fixed = {"given": dict(self.conditions.given)} if self.conditions.given else {}
         return array_digest(arrays | self.arrays(), self.facts() | fixed)
 
@@ -143,8 +140,7 @@ class TableModel:
         errors = [error or other for error, other in zip(molecules.errors, strange, strict=True)]
         unknown = [place for place, error in enumerate(strange) if error]
         values[unknown], spread[unknown] = np.nan, np.nan
-        warnings = self.conditions.add_warnings(warnings, self.asked_of(molecules))
-        return Predictions(values, spread, errors, warnings)
+        return Predictions(values, spread, errors, self.conditions.add_warnings(warnings, self.asked_of(molecules)))
 
     def final(self, values: np.ndarray) -> np.ndarray:
         return limited(calibrated(values, self.trust), self.limits)
@@ -168,8 +164,7 @@ class TableModel:
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
-        if self.difficulty is not None:
-            difficulty = self.difficulty
+        if difficulty := self.difficulty:
             arrays |= {"difficulty": difficulty.coefficients, "errors": difficulty.errors, "limits": difficulty.limits}
         return arrays
 

@@ -78,8 +78,7 @@ def activity_cliffs(
 
 
 def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
-    ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
-    return np.where(np.isnan(y), ends.T, y)
+    return np.where(np.isnan(y), [[-np.inf], [np.inf]] if bounds is None else bounds.T, y)
 
 
 def one_of_each(pairs: Sequence[tuple[int, int]], keys: Sequence[str]) -> list[int]:
@@ -124,9 +123,8 @@ def matched_changes(
             moved = y[compared[:, 1]] - y[compared[:, 0]]
             if moved.mean() < 0:  # told in the direction that increases the label
                 both, compared, moved, rising, falling = both[::-1], compared[:, ::-1], -moved, falling, rising
-            of_pairs = tuple((one, two) for one, two in compared.tolist())
-            mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
-            changes.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
+            of_pairs, mean = tuple((one, two) for one, two in compared.tolist()), float(moved.mean())
+            changes.append(Change(*both, of_pairs, mean, float(moved.std(ddof=1)), rising, falling, undecided))
     return surest_first(with_smallest_parts(changes))
 
 

@@ -110,12 +110,11 @@ class NormalScores:
     def of(cls, features: np.ndarray) -> "NormalScores":
         present = ~np.isnan(features)
         least = np.where(present, features, np.inf).min(axis=0, initial=np.inf)
-        largest = np.where(present, features, -np.inf).max(axis=0, initial=-np.inf)
-        columns = np.flatnonzero(largest > least)
+        columns = np.flatnonzero(np.where(present, features, -np.inf).max(axis=0, initial=-np.inf) > least)
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
         varying = features[:, columns].astype(np.float64).T
-        by_column = [np.quantile(column[~np.isnan(column)], levels) for column in varying]
-        by_column = [values.astype(np.float32) for values in by_column]  # rounding errors would separate equal values
+        # in float32, as rounding errors would separate equal values
+        by_column = [np.quantile(column[~np.isnan(column)], levels).astype(np.float32) for column in varying]
         quantiles = np.reshape(by_column, (len(columns), len(levels))).T.astype(np.float64)
         return cls(columns, np.maximum.accumulate(quantiles, axis=0))
 
@@ -131,10 +130,9 @@ class NormalScores:
         return scores
 
     def fits(self, width: int) -> bool:
-        columns, quantiles = self.columns, self.quantiles
-        has_shape = len(quantiles) >= 2 and quantiles.shape[1] == len(columns)
-        are_columns = (columns >= 0).all() and (columns < width).all()
-        return bool(has_shape and are_columns and (np.diff(quantiles, axis=0) >= 0).all())
+        has_shape = len(self.quantiles) >= 2 and self.quantiles.shape[1] == len(self.columns)
+        are_columns = (self.columns >= 0).all() and (self.columns < width).all()
+        return bool(has_shape and are_columns and (np.diff(self.quantiles, axis=0) >= 0).all())
 
 
 @dataclass(frozen=True)
@@ -241,10 +239,9 @@ class Reference:
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
-        described = self.scores(molecules.of(descriptor_values))
         space = replace(self.space, width=self.widths[1])  # in float64, as from a file: the same bits
         by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
-        by_descriptors = gaussian(described, self.described, self.widths[0])
+        by_descriptors = gaussian(self.scores(molecules.of(descriptor_values)), self.described, self.widths[0])
         parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 

@@ -30,8 +30,7 @@ DEVIATION = np.sqrt(np.pi / 2)  # standard deviation of normal errors over their
 
 def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
     """Folds that keep the same molecules together as a split; classes are stratified."""
-    splitter = SPLITTERS.get(split, SPLITTERS["random"])
-    groups = splitter.groups(structures)
+    groups = SPLITTERS.get(split, SPLITTERS["random"]).groups(structures)
     if len(set(groups)) < 2:
         groups = structures.families
     strata = labels.y if labels.is_classification else None
@@ -45,8 +44,7 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
     if labels.weight is not None:
         errors *= np.sqrt(labels.weight / labels.weight.mean())[:, None]
     if TASKS[labels.task.kind].adds_up:
-        shared = simplex_weights(errors.reshape(len(errors), -1), prior)
-        return np.repeat(shared[:, None], labels.y.shape[1], axis=1)
+        return np.repeat(simplex_weights(errors.reshape(len(errors), -1), prior)[:, None], labels.y.shape[1], axis=1)
     weights = np.stack([simplex_weights(errors[:, :, target], prior) for target in range(labels.y.shape[1])], axis=1)
     if labels.bounds is None:
         return weights
@@ -79,8 +77,7 @@ def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> 
 
 def each_by_itself(task: TaskConfig, predictions: np.ndarray) -> np.ndarray:
     """The predictions [K, M, T] of models that have one of the members [K, M, T] each, float64."""
-    whole = np.ones((1, predictions.shape[2]))
-    return np.stack([combined(task, each[None], whole) for each in predictions])
+    return np.stack([combined(task, each[None], np.ones((1, each.shape[1]))) for each in predictions])
 
 
 def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -156,12 +153,10 @@ def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) 
         table[1] = np.log((1 - similarity.max(axis=1)).clip(min=0) + LEAST_DISTANCE)[:, None]
         near = similarity**SHARPNESS
         sizes = np.nan_to_num(errors).astype(similarity.dtype)
-        table[2] = (near @ sizes + BACKGROUND * mean) / (near @ measured + BACKGROUND)
-        table[2] = np.log(table[2] + least)
+        table[2] = np.log((near @ sizes + BACKGROUND * mean) / (near @ measured + BACKGROUND) + least)
     return table
 
 
 def disagreement(predictions: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Weighted standard deviation [M, T] of the members [K, M, T] with weights [K, T] around their mean [M, T]."""
-    squares = np.nan_to_num(predictions - mean) ** 2
-    return np.sqrt((weights[:, None] * squares).sum(axis=0))
+    return np.sqrt((weights[:, None] * np.nan_to_num(predictions - mean) ** 2).sum(axis=0))

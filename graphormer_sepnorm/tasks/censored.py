@@ -104,9 +104,8 @@ def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> B
         return None
     low, high = bounds[censored].T
     right = (prediction[censored] >= low) & (prediction[censored] <= high)
-    likelihoods = log_likelihoods(y, bounds, prediction)
-    share, order = float(right.mean()), concordance(y, bounds, prediction)
-    return BoundScores(int(censored.sum()), share, order, float(np.nanmean(likelihoods)))
+    likelihood, order = float(np.nanmean(log_likelihoods(y, bounds, prediction))), concordance(y, bounds, prediction)
+    return BoundScores(int(censored.sum()), float(right.mean()), order, likelihood)
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ def log_likelihoods(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -
     y, bounds, prediction = (np.asarray(values, np.float64)[:, None] for values in (y, bounds, prediction))
     deviation = np.maximum(error_deviation(y, bounds, prediction), LEAST)
     exact = log_density((y - prediction) / deviation) - np.log(deviation)
-    censored = Censored(bounds, prediction, deviation).log_likelihood
-    return np.where(is_bounded(y, bounds), censored, exact)[:, 0]
+    return np.where(is_bounded(y, bounds), Censored(bounds, prediction, deviation).log_likelihood, exact)[:, 0]
 
 
 def concordance(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> float:

@@ -122,8 +122,7 @@ class Task(ABC):
         if len(y) == 0:
             raise InputError(f"the {split} split has no molecules")
         for name, column in zip(self.config.targets, y.T, strict=True):
-            infinite = np.flatnonzero(np.isinf(column))
-            if len(infinite):
+            if len(infinite := np.flatnonzero(np.isinf(column))):
                 raise InputError(f"target {name} of {split} molecule {infinite[0]} (counted from 0) is infinite")
             self.check_labels(name, column[~np.isnan(column)], split)
 
@@ -194,8 +193,7 @@ class Regression(Task):
 
     def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
         """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""
-        varies = np.nanmin(y, axis=0) < np.nanmax(y, axis=0)
-        std = np.where(varies, np.nanstd(y, axis=0), 1.0)
+        std = np.where(np.nanmin(y, axis=0) < np.nanmax(y, axis=0), np.nanstd(y, axis=0), 1.0)
         return replace(self.config, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(std.tolist()))
 
     @property

@@ -37,10 +37,13 @@ class Metric:
         return float("nan")
 
     def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        labelled = ~np.isnan(y)
-        if not labelled.any():
-            raise InputError("a target has no labels in this split, so it cannot be scored")
-        return float(self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64)))
+        return self.of_rows(~np.isnan(y), y, prediction, "a target has no labels in this split")
+
+    def of_rows(self, rows: np.ndarray, y: np.ndarray, prediction: np.ndarray, problem: str) -> float:
+        """The score of some rows, bool [M]; raises InputError with the problem if there are none."""
+        if not rows.any():
+            raise InputError(f"{problem}, so it cannot be scored")
+        return float(self.score(y[rows].astype(np.float64), prediction[rows].astype(np.float64)))
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         """The targets without a score, by their column in ``y`` [M, tasks], with the reason."""
@@ -61,10 +64,7 @@ class ClassesMetric(Metric):
     """A score of one-hot labels [M, K] and probabilities [M, K], of all classes together."""
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        labelled = ~np.isnan(y).any(axis=1)
-        if not labelled.any():
-            raise InputError("no molecule of this split has a class, so it cannot be scored")
-        return float(self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64)))
+        return self.of_rows(~np.isnan(y).any(axis=1), y, prediction, "no molecule of this split has a class")
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         return {}

@@ -46,8 +46,7 @@ def in_ascii(text: str) -> str:
 
 def named_unit(column: str) -> str:
     """The unit of a concentration that the name of a column ends with, such as that of "IC50 [uM]"; "" without one."""
-    match = WITH_UNIT.search(in_ascii(column.strip()))
-    return match[1] if match else ""
+    return match[1] if (match := WITH_UNIT.search(in_ascii(column.strip()))) else ""
 
 
 def unit_of(scale: Scale) -> str:

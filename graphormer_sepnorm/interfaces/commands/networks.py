@@ -46,11 +46,10 @@ def pretrain(
     tables = [*(files or ()), *(smiles or ())]
     if not tables:
         raise InputError("name tables with molecules: graphormer-sepnorm pretrain FILE --out OUT")
-    train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
-    recipe = replace(SIZES[size], train=train_config)
+    train = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     with computing(choose(device)):
         learnt = objectives.find_objective(objective) if teacher is None else objectives.teacher(teacher)
-        result = pretrain(tables, learnt, recipe, out, smiles_column, resume)
+        result = pretrain(tables, learnt, replace(SIZES[size], train=train), out, smiles_column, resume)
     if result["skipped"]:
         missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"
         shared.tell([f"{result['skipped']} rows were skipped: they have no {missing}"])

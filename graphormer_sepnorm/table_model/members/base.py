@@ -48,6 +48,7 @@ class Member(Protocol):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays that predictions depend on, except those of networks."""
+        return {}
 
     def facts(self) -> dict:
         """The format of the file and other facts in it."""

@@ -35,12 +35,8 @@ TYPES = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": 
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
     """Morgan counts, ``fast_descriptors`` (0 where not finite) and conditions: float32 [M, FEATURES + C]."""
-    parts = [
-        molecules.of(morgan).toarray(),
-        np.nan_to_num(molecules.of(descriptor_values)),
-        molecules.of(condition_values),
-    ]
-    return np.concatenate(parts, axis=1, dtype=np.float32)
+    counts, described = molecules.of(morgan).toarray(), np.nan_to_num(molecules.of(descriptor_values))
+    return np.concatenate([counts, described, molecules.of(condition_values)], axis=1, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -170,9 +166,6 @@ def as_arrays(tree: Any, columns: np.ndarray, classes: np.ndarray) -> tuple[np.n
     threshold = tree.threshold.clip(-LARGEST, LARGEST).astype(np.float32)
     # rounded down: no float32 lies between the two, so every value takes the same branch
     threshold = np.where(threshold > tree.threshold, np.nextafter(threshold, -LARGEST), threshold)
-    prediction = tree.value[:, 0, :] @ classes
-    return (
-        np.where(leaf, LEAF, columns[np.where(leaf, 0, tree.feature)]).astype(np.int16),
-        np.where(leaf, prediction, threshold).astype(np.float32),
-        np.where(leaf, 0, tree.children_right),
-    )
+    feature = np.where(leaf, LEAF, columns[np.where(leaf, 0, tree.feature)]).astype(np.int16)
+    number = np.where(leaf, tree.value[:, 0, :] @ classes, threshold).astype(np.float32)
+    return feature, number, np.where(leaf, 0, tree.children_right)

@@ -176,10 +176,8 @@ def remark(numbers: np.ndarray, table: ToFit) -> str:
     labels, remarks = table.labels, []
     if len(numbers) < len(labels):
         remarks.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
-    labelled = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
-    in_one = [
-        len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in table.folds.parts()) for rows in labelled
-    ]
+    exact, parts = ~np.isnan(labels.y), table.folds.parts()
+    in_one = exact.any(axis=0) & np.any([~exact[learnt].any(axis=0) for learnt, _ in parts], axis=0)
     if names := list(compress(labels.task.targets, in_one)):
         apart = f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean"
         remarks.append(f"{apart}: the expected errors are too large")

@@ -57,10 +57,8 @@ class NetworksMember(Member):
                     rows.append(each)
                 if look and 1 == len(rows) < count and (reason := look(table, rows[0])):
                     raise CannotLearn(f"{reason}; {saved_networks(whole, count)}")
-            networks = [load_network(whole.member(number)) for number in range(count)]
-            member = cls(
-                [(network, without_offset(config, table.config), facts) for network, config, facts in networks]
-            )
+            trained = [load_network(whole.member(number)) for number in range(count)]
+            member = cls([(network, without_offset(config, table.config), facts) for network, config, facts in trained])
         molecules.computed |= member.computed(rows)
         for number, (_, predicted) in enumerate(table.folds.parts()):
             out_of_fold[predicted] = molecules.of(member.by_network)[predicted, number]
@@ -78,12 +76,8 @@ class NetworksMember(Member):
         ]
 
     def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
-        rows = np.stack(outputs, axis=1)
-        width = self.networks[0][0].config.width
+        rows, width = np.stack(outputs, axis=1), self.networks[0][0].config.width
         return {self.by_network: rows[:, :, width:], self.embeddings: rows[:, :, :width]}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {}  # a file for each network
 
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The predictions of each network: float32 [M, R, T]."""
