@@ -160,14 +160,11 @@ class SideBySide:
         """The models, which compare molecules only with those that have a label of a target at one of ``places``."""
         models = []
         for first, model in zip(self.first_of_domain, self.part_models, strict=True):
-            shown = [(self.part_models[part].trust, number) for part, number in places]
-            sharing = [
-                each for each, (part, _) in zip(shown, places, strict=True) if self.first_of_domain[part] == first
-            ]
-            measured = [trust.rows.measured(number) for trust, number in sharing if trust and trust.rows]
-            if model.trust and measured:
+            of_part = [(self.part_models[part].trust, at) for part, at in places if self.first_of_domain[part] == first]
+            measured = [trust.rows.measured(target) for trust, target in of_part if trust and trust.rows]
+            if (own := model.trust) is not None and measured:
                 model = copy(model)
-                vars(model)["trust"] = model.trust.of_rows(np.flatnonzero(np.any(measured, axis=0)))
+                vars(model)["trust"] = own.of_rows(np.flatnonzero(np.any(measured, axis=0)))
             models.append(model)
         return self.with_models(models)
 
