@@ -132,7 +132,9 @@ def use_section(folder: Path, model: TableModel, confidence: str | None) -> Sect
     if of_classes:
         confidence = None if model.trust is None or model.trust.class_sets is None else USUAL_CONFIDENCE
     target = shlex.quote(model.task.targets[0]) if len(model.task.targets) > 1 else None
-    facts = {"of_classes": of_classes, "explains": not model.conditions.columns}  # explain would ask for conditions
+    columns = model.conditions.columns
+    given = {each.name: each.choices[0] if each.choices else f"{each.mean:.6g}" for each in columns}
+    facts = {"of_classes": of_classes, "conditions": given}  # explain would ask for them
     names = {"folder": shlex.quote(str(folder)), "name": repr(str(folder)), "target": target, "level": confidence}
     where, *commands = blocks("use.commands", **facts, **names)
     pairs = (command.split("\n", maxsplit=1) for command in commands)

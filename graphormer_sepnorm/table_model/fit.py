@@ -82,7 +82,9 @@ def fit_members(
     learnt = replace(table, labels=table.labels.counting().differences(), fitted=fitted)
     for name in members:
         if table.verbose and distributed.rank() == 0:
-            progress.say([f"fitting the {name} to {len(table.molecules):,} molecules"])
+            (learnt_first, _), *others = table.folds.parts()
+            count = len(learnt_first) if name == "networks" and not others else len(table.molecules)
+            progress.say([f"fitting the {name} to {count:,} molecules"])
         progress.begin(name)
         try:
             fitted[name] = MEMBERS[name].fit(learnt)

@@ -352,13 +352,21 @@ def tightest(bounds: list[str]) -> str:
     return (max if bounds[0][0] == ">" else min)(bounds, key=lambda text: float(text[1:]))
 
 
-def pooled_deviation(y: np.ndarray, groups: Iterable[list[int]]) -> np.ndarray:
-    """The standard deviation of repeated measurements of one molecule [T], in groups of rows; NaN without any."""
-    squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
+def pooled_deviation(y: np.ndarray, groups: Iterable[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The standard deviation of repeated measurements of a molecule [T], NaN without any, and the number of molecules.
+
+    ``groups`` are rows of one molecule each. If most molecules have equal labels, their rows are probably copies, and
+    only the others count; zero if there are no others.
+    """
+    parts = []
     for labels in (y[places] for places in groups):
         counts = (~np.isnan(labels)).sum(axis=0)
         means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
         means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
-        squares += np.nansum((labels - means) ** 2, axis=0)
-        freedom += np.maximum(counts - 1, 0)
-    return np.sqrt(np.where(freedom > 0, squares / np.maximum(freedom, 1), np.nan))
+        parts.append((np.nansum((labels - means) ** 2, axis=0), np.maximum(counts - 1, 0)))
+    squares, freedom = np.array(parts).reshape(-1, 2, y.shape[1]).swapaxes(0, 1)
+    several, differing = freedom > 0, squares > 0
+    are_copies = (2 * differing.sum(axis=0) < several.sum(axis=0)) & differing.any(axis=0)
+    counted = np.where(are_copies, differing, several)
+    pooled = (squares * counted).sum(axis=0) / np.maximum((freedom * counted).sum(axis=0), 1)
+    return np.sqrt(np.where(counted.any(axis=0), pooled, np.nan)), counted.sum(axis=0)

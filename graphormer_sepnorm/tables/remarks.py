@@ -1,6 +1,5 @@
 """Remarks for the user on a table before training."""
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -109,9 +108,7 @@ def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[
 
 def few_repeated(labelled: LabelledTable, place: int) -> str:
     """A warning about the ``repeatability`` of a target if it comes from few molecules; "" if there are enough."""
-    several = 0
-    for duplicate in labelled.duplicates:
-        several += sum(not math.isnan(labelled.usable[row].labels[place]) for row in duplicate.rows) > 1
+    several = int(deviations_of(labelled)[1][place])
     words = plural(several, "repeated molecule", "repeated molecules")
     return f"a rough guess, from only {words}" if several < LEAST_REPEATED else ""
 
@@ -120,9 +117,14 @@ def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, f
     """The pooled standard deviation of repeated measurements, by the targets that have any."""
     if not labelled.measured:
         return {}
+    deviations = deviations_of(labelled)[0].tolist()
+    return {name: value for name, value in zip(options.names, deviations, strict=True) if value == value}
+
+
+def deviations_of(labelled: LabelledTable) -> tuple[np.ndarray, np.ndarray]:
+    """The ``pooled_deviation`` of the repeated molecules of a table."""
     groups = (list(duplicate.rows) for duplicate in labelled.duplicates)
-    deviations = pooled_deviation(np.array([row.labels for row in labelled.measured]), groups)
-    return {name: value for name, value in zip(options.names, deviations.tolist(), strict=True) if value == value}
+    return pooled_deviation(np.array([row.labels for row in labelled.measured]), groups)
 
 
 def of_parts(labelled: LabelledTable) -> Iterator[str]:

@@ -13,6 +13,7 @@ from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.report.sections import data_section, repeatability_section, training_section, use_section
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system.progress import AS_LINES
+from graphormer_sepnorm.table_model.features import ConditionColumn
 from graphormer_sepnorm.tables import remarks
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate, Structures
@@ -48,10 +49,14 @@ def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None 
     return [text for _, text in use_section(page.run.path, model, page.confidence).commands]
 
 
-@pytest.mark.parametrize(("columns", "explained"), [((), True), (("pH",), False)])
+CONDITIONS = (ConditionColumn("pH", mean=7.4), ConditionColumn("solvent", words=("", "DMSO", "water")))
+
+
+@pytest.mark.parametrize(("columns", "explained"), [((), True), (CONDITIONS, False)])
 def test_one_molecule_is_explained_only_without_conditions(columns, explained):
     commands = used({"trust": {}}, "regression", ("a",), columns=columns)
     assert any(" explain " in command for command in commands) == explained
+    assert commands[-1].endswith("domain=True))" if explained else "conditions={'pH': '7.4', 'solvent': 'DMSO'}))")
     assert not any("--target" in command for command in commands), "there is one target"
 
 

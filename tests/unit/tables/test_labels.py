@@ -237,8 +237,17 @@ def test_an_exact_label_takes_the_place_of_bounds_and_else_the_tightest_one_is_k
 def test_the_pooled_deviation_by_hand():
     """Of 1, 3 and of 0, 0, 3: squares 2 and 6, degrees of freedom 1 and 2."""
     y = np.array([[1.0, NAN], [3.0, 2.0], [0.0, NAN], [0.0, NAN], [3.0, NAN], [9.0, NAN]])
-    found = pooled_deviation(y, [[0, 1], [2, 3, 4]])
-    assert found[0] == pytest.approx((8 / 3) ** 0.5) and math.isnan(found[1])
+    found, molecules = pooled_deviation(y, [[0, 1], [2, 3, 4]])
+    assert found[0] == pytest.approx((8 / 3) ** 0.5) and math.isnan(found[1]) and molecules.tolist() == [2, 0]
+
+
+def test_most_repeated_molecules_with_equal_labels_are_copies():
+    """Two of three pairs are equal: only 1, 3 counts, with a square of 2. Of one of two, both count."""
+    y = np.array([[1.0], [3.0], [5.0], [5.0], [7.0], [7.0]])
+    pairs = [[0, 1], [2, 3], [4, 5]]
+    assert [each.tolist() for each in pooled_deviation(y, pairs)] == [[2**0.5], [1]]
+    assert [each.tolist() for each in pooled_deviation(y, pairs[:2])] == [[1.0], [2]]
+    assert [each.tolist() for each in pooled_deviation(y, pairs[1:])] == [[0.0], [2]], "nothing else is known"
 
 
 def read_given(folder, rows: list[str], **options) -> tuple[TableOptions, LabelledTable]:
