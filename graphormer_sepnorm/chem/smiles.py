@@ -70,7 +70,9 @@ def truncated(text: str, length: int) -> str:
 
 
 def one_column(molecules: Any, name: str = "molecules") -> Any:
-    """An array of molecules with one column, [M, 1], as [M]; others as they are."""
+    """An array of molecules with one column, [M, 1], as [M], and one of Arrow as a list; others as they are."""
+    if hasattr(molecules, "to_pylist"):
+        return molecules.to_pylist()
     if getattr(molecules, "ndim", 1) == 1:
         return molecules
     if molecules.ndim == 2 and molecules.shape[1] == 1:

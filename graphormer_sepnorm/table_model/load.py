@@ -4,7 +4,7 @@ Axis letters: M molecules."""
 
 import shlex
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from numbers import Real
 from os import PathLike
@@ -300,7 +300,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
             return pd.DataFrame({str(name): np.asarray(molecules[name]) for name in names})  # type: ignore[index]
     except (TypeError, KeyError):
         pass
-    if isinstance(molecules, Mapping) or not isinstance(molecules, Iterable) or hasattr(molecules, "columns"):
+    if isinstance(molecules, (Mapping, Set)) or not isinstance(molecules, Iterable) or hasattr(molecules, "columns"):
         raise InputError(f"pass a DataFrame, a Series or a list of SMILES, not {type(molecules).__name__}")
     index = molecules.index if isinstance(molecules, pd.Series) else None
     return pd.DataFrame({"smiles": list(one_column(molecules))}, index=index, dtype=object)

@@ -47,6 +47,9 @@ def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, lib
     pd.testing.assert_frame_equal(model.predict(kind(columns)), model.predict(pd.DataFrame(columns)), check_dtype=False)
     with pytest.raises(InputError, match="name one with smiles_column='NAME'"):
         model.predict(kind({"a": [1], "b": ["x"]}))
+    assert model.predict(kind(columns)["smiles"]).a.tolist() == pytest.approx(
+        model.predict(columns["smiles"]).a, nan_ok=True
+    )
 
 
 @pytest.mark.slow
@@ -79,6 +82,8 @@ def test_a_series_keeps_its_index_so_that_predictions_stay_with_their_molecules(
     np.testing.assert_array_equal(found.a, predict(table.smiles.tolist()).a)
     with pytest.raises(InputError, match="give a list of molecules, not one molecule"):
         predict(Chem.MolFromSmiles("C"))
+    with pytest.raises(InputError, match="not set"):
+        predict({"C", "CC"})
 
 
 @pytest.mark.slow
