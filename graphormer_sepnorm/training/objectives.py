@@ -123,6 +123,10 @@ class Pretraining:
     corpus: Callable[[list[str]], Corpus]  # the readable molecules; raises InputError if they are few or the same
     objective: Objectives = LabelObjective
 
+    def task(self, targets: tuple[str, ...]) -> TaskConfig:
+        """The task of the network; its metric selects the epoch."""
+        return TaskConfig("regression", "mae", targets, loss="mse")
+
 
 def standardized_corpus(
     smiles: list[str], names: Sequence[str], values: np.ndarray, mean: np.ndarray, std: np.ndarray, what: str

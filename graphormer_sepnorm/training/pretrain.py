@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, MoleculeGraph
-from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, open_or_write
 from graphormer_sepnorm.encodings import cache_key
 from graphormer_sepnorm.graphs import Graphs
@@ -70,7 +70,7 @@ def pretrain(
             column = named_column(source, smiles_column) if len(sources) > 1 else smiles_column
             smiles += [row.smiles for row in rows_of(source, column)]
         corpus = objective.corpus(smiles)
-        task = TaskConfig("regression", "mae", corpus.targets, loss="mse")  # its metric selects the epoch
+        task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"
         config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
         train, val = map(prepared_corpus, split_corpus(corpus, recipe.train.seed), (config, config), ("train", "val"))

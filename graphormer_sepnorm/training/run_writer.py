@@ -151,7 +151,7 @@ def restore(trainer: Trainer, run: RunFolder) -> None:
     except ValidationError as error:
         raise InputError(f"{run.state}: {first_problem(error)}") from None
     in_networks = {name: tensor for name, tensor in tensors.items() if not name.startswith(OPTIMIZER)}
-    in_optimizers = {name.removeprefix(OPTIMIZER): tensors[name] for name in tensors.keys() - in_networks.keys()}
+    in_optimizers = {name.removeprefix(OPTIMIZER): tensors[name] for name in tensors if name not in in_networks}
     trainer.freeze(facts.epoch)
     restore_optimizers(trainer, in_optimizers, facts.optimizer, run.state)
     checkpoint.check_tensors(in_networks, networks(trainer).state_dict(), run.state)

@@ -22,6 +22,7 @@ PICTURES = "structure drawing"  # heads a first column of pictures that this pac
 SPREADSHEET_KINDS = (".xlsx", ".xlsm")
 MAX_UNPACKED = 2_000_000_000
 PARQUET = ".parquet"
+ROWS_AT_ONCE = 1000
 
 
 def sheet_records(
@@ -127,6 +128,6 @@ def batches_of(
 def parquet_records(file: "pq.ParquetFile", path: str) -> Generator[list[str], None, None]:
     with readable_book(path):
         yield list(file.schema_arrow.names)
-        for batch in file.iter_batches(batch_size=1000):
+        for batch in file.iter_batches(ROWS_AT_ONCE):
             columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
             yield from map(list, zip(*columns, strict=True))
