@@ -34,9 +34,11 @@ class BatchedMuon(Muon):
     found_inf: Tensor | None = None
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None if closure is None else torch.enable_grad()(closure)()
         for group in self.param_groups:
             self.move(group)
+        return loss
 
     def move(self, group: dict) -> None:
         lists: list[list[Tensor]] = [[] for _ in range(3)]

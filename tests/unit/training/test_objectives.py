@@ -134,6 +134,8 @@ def test_the_corpus_has_the_types_that_differ():
     assert corpus.smiles == ["CO", "CN", "CO"]
     assert corpus.targets == ("atom 7 0 3 4 2 0 4 0 0", "atom 8 0 2 4 1 0 4 0 0"), "all have one methyl group"
     np.testing.assert_allclose(corpus.y, np.array([[-1, 1], [2, -2], [-1, 1]]) / np.sqrt(2), rtol=1e-6)
+    task = OBJECTIVES["masked-atoms"].task(corpus.targets)
+    assert (task.kind, task.loss, task.metric, task.targets) == ("regression", "mse", "mae", corpus.targets)
 
 
 @pytest.fixture
@@ -151,6 +153,8 @@ def test_labels_are_the_numbers_that_differ_in_standard_deviations(path):
     assert corpus.smiles == ["CC", "C", "CCC", "CC"]
     assert corpus.targets == ("teacher 0",), "the others are the same for all"
     assert corpus.y.dtype == np.float32 and corpus.y.tolist() == [[1.0], [-1.0], [-1.0], [1.0]]
+    task = learnt.task(corpus.targets)
+    assert (task.kind, task.metric, task.loss, task.targets) == ("regression", "mae", "mse", ("teacher 0",))
     assert learnt.title == "the embeddings in t.npz"
 
 

@@ -100,7 +100,8 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 
-def test_cells_are_texts_as_in_a_csv(tmp_path):
+def test_cells_are_texts_as_in_a_csv(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "ROWS_AT_ONCE", 2)
     columns = {
         "Smiles": ["CCO", None, "C"], "n": [1, None, 3], "y": pa.array([0.1, float("nan"), 2], pa.float32()),
         "day": [datetime(2024, 5, 31), datetime(2024, 5, 31, 12, 30), None], "date": [date(2024, 5, 31), None, None],
