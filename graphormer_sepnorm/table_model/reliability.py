@@ -65,7 +65,7 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> d
     """The coverage of intervals, of bounds too, their mean width, and the factor on it that would hold as promised.
 
     Each is [T], NaN where it is undefined or where there are no intervals at this confidence level."""
-    names = ["coverage", "mean_width", "needed_width"]
+    names = ["coverage", "mean_width", "needed_factor"]
     names += [] if test.bounds is None else ["coverage_of_bounds", "coverage_of_all"]
     try:
         low, high = intervals.ends(confidence, test.prediction, test.spread, test.task.limits)
@@ -114,7 +114,7 @@ def low_coverage(result: dict) -> list[str]:
     level, sentences = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
-            share, factor = percent(float(level)), trust.get("needed_width", {}).get(level, {}).get(name)
+            share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
             inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
             needed = ""
             if factor is not None:
