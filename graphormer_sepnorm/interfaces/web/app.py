@@ -8,7 +8,6 @@ import contextlib
 import hmac
 import ipaddress
 import re
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -232,10 +231,9 @@ def make_app(
     token: str | None = None,
     names: tuple[str, ...] | None = None,
     trainings: Trainings | None = None,
-    use: Callable[[list[str]], None] | None = None,
     root: str = "",
 ) -> FastAPI:
-    """The page as an ASGI application; ``use`` exchanges the models, without ``trainings`` it offers none."""
+    """The page as an ASGI application, which offers no trainings without ``trainings``."""
     app = FastAPI(
         title="graphormer-sepnorm",
         version=__version__,
@@ -254,38 +252,11 @@ def make_app(
     add_pictures(app, queue)
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
-    add_training(app, queue, pages, trainings, use)
+    add_training(app, queue, pages, trainings)
     add_entrance(app, pages, token, root)
     add_problems(app, pages)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     return app
-
-
-class Page:
-    """The page of models by their names, whose place others can take, as an ASGI application."""
-
-    def __init__(self, open_queue: Callable[[list[str]], JobQueue], models: list[str], **options: Any):
-        """With the options of ``make_app``."""
-        self.open_queue, self.models = open_queue, models
-        self.queue = open_queue(models)
-        self.make = lambda queue: make_app(queue, use=self.use, **options)
-        self.app = self.make(self.queue)
-        self.exchanging = threading.Lock()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
-
-    def use(self, models: list[str]) -> None:
-        """Exchanges the models for others, if none for the first ones; after an InputError, those before stay."""
-        with self.exchanging:
-            if not all(job.is_over for job in list(self.queue.jobs.values())):
-                raise InputError("tables are being computed with this model: wait for them, or cancel them")
-            queue, before = self.open_queue(models or self.models), self.queue
-            self.queue, self.app = queue, self.make(queue)
-            before.close()
-
-    def close(self) -> None:
-        self.queue.close()
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:

@@ -153,9 +153,11 @@ class JobQueue:
     for it. Uploads are in the folder of the store until they are read; those that a killed page left are removed.
     """
 
-    def __init__(self, worker: Worker, limits: JobLimits, store: ResultStore):
-        self.worker, self.limits, self.store = worker, limits, store
-        self.facts = cast(ModelFacts, worker.ask(limits.step_seconds, "facts"))
+    def __init__(self, open_worker: Callable[[list[str]], Worker], limits: JobLimits, store: ResultStore):
+        """``open_worker`` gives the worker of models by their names, by default of the usual ones."""
+        self.open_worker, self.limits, self.store = open_worker, limits, store
+        self.worker, self.facts = self.opened([])
+        self.exchanging = threading.Lock()
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.waiting: deque[Job] = deque()
         self.changed = threading.Condition()
@@ -164,6 +166,23 @@ class JobQueue:
         self.uploads = self.claim.enter_context(own_folder(store.folder, "uploads-"))
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
+
+    def opened(self, models: list[str]) -> tuple[Worker, ModelFacts]:
+        worker = self.open_worker(models)
+        return worker, cast(ModelFacts, worker.ask(self.limits.step_seconds, "facts"))
+
+    def use(self, models: list[str]) -> None:
+        """Exchanges the models for others; after an InputError, those before stay."""
+        with self.exchanging:
+            if not all(job.is_over for job in list(self.jobs.values())):
+                raise InputError("tables are being computed with this model: wait for them, or cancel them")
+            before, (worker, facts) = self.worker, self.opened(models)
+            with self.changed:
+                for job in self.jobs.values():  # that came meanwhile
+                    self.cancel(job)
+                self.jobs.clear()
+                self.worker, self.facts = worker, facts
+            before.end()
 
     def submit(self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "") -> Job:
         """Puts a table into the queue; raises InputError for what cannot be predicted or written, and QUEUE_FULL."""
