@@ -208,7 +208,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         """Whether tables are computed; needs no token."""
         is_well = await queue.is_well()
         return JSONResponse(
-            {"status": "ok" if is_well else "failed", "waiting": len(queue.waiting)}, 200 if is_well else 503
+            {"status": "ok" if is_well else "failed", "waiting": queue.waiting}, 200 if is_well else 503
         )
 
     @app.get("/api/model", tags=["model"])

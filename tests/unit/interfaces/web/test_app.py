@@ -411,7 +411,7 @@ class OfClasses(PretendedService):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("similarity", "nearest", "warning", "is_other"),
-    [(1.0, "CC", "", True), (0.996, "CC", "", True), (0.99, "CC", "", False), (1.0, "", "", False),
+    [(1.0, "CC", "", True), (0.996, "CC", "", True), (0.98, "CC", "", False), (1.0, "", "", False),
      (1.0, "C", OTHER_CONDITIONS, False)],
 )  # fmt: skip
 def test_a_similarity_of_1_is_no_identity(tmp_path, similarity, nearest, warning, is_other):

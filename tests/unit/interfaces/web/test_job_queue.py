@@ -37,7 +37,7 @@ def submit(queue: JobQueue, *smiles: str) -> Job:
 
 def submit_together(queue: JobQueue, *tables: list[str]) -> list[Job]:
     """Puts tables into the queue before the queue looks at the first of them."""
-    with queue.changed:
+    with queue.lock:
         return [submit(queue, *smiles) for smiles in tables]
 
 
@@ -88,8 +88,7 @@ def test_a_picture_goes_before_the_next_chunk(held):
 
 def test_more_than_may_wait_is_refused(held):
     tables = submit_together(held, ["A"], ["A"], ["A"])
-    until(lambda: all(table.rows for table in tables) and len(held.waiting) == 2)
-    until(lambda: any(table.state == "computing" and table not in held.waiting for table in tables))
+    until(lambda: all(table.rows for table in tables) and held.waiting == 2)
     submit(held, "A")  # one of the three is with the worker
     with pytest.raises(HTTPException):
         submit(held, "A")
@@ -198,9 +197,10 @@ def compute_until_killed(folder: Path, numbers: object) -> None:
                 threading.Event().wait()
             return super().predict(rows, options)
 
-    with open_queue(InThisProcess(Waiting()), folder) as queue, queue.changed:
-        table = submit(queue, *["A"] * 100)
-        queue.changed.wait_for(lambda: False)
+    with open_queue(InThisProcess(Waiting()), folder) as queue:
+        with queue.lock:
+            table = submit(queue, *["A"] * 100)
+        threading.Event().wait()
 
 
 def test_memory_has_a_limited_number_of_rows(tmp_path):
