@@ -210,15 +210,15 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
                 status, sentence = 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             case InputError():
                 status, sentence = 422, error.sentence
-        if is_open(path):  # which says nothing of the models
-            return refusal(path, status, as_text(sentence), headers)
-        if status == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:  # Starlette's if no route has the address
-            excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
-            if not f"{path}/".startswith("/api/"):
-                return pages("missing.html", 404, path=excerpt)
-            return JSONResponse({"detail": f"there is no address {excerpt}: /docs lists the addresses below /api"}, 404)
-        if path.startswith("/api/"):
-            return refusal(path, status, as_text(sentence), headers)
+        excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
+        is_for_programs = f"{path}/".startswith("/api/")
+        is_missing = status == 404 and sentence == HTTPStatus.NOT_FOUND.phrase  # of Starlette, for no route
+        if is_missing and is_for_programs:
+            sentence = f"there is no address {excerpt}: /docs lists the addresses below /api"
+        if is_for_programs or is_open(path):  # which says nothing of the models
+            return refusal(f"{path}/", status, as_text(sentence), headers)
+        if is_missing:
+            return pages("missing.html", 404, path=excerpt)
         name = "problem.html" if "hx-request" in request.headers else "page.html"
         return pages(name, status, headers=headers, problem=as_text(sentence))
 

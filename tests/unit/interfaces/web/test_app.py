@@ -1,6 +1,5 @@
 """What the addresses answer, with models that only pretend."""
 
-import csv
 import io
 import re
 import time
@@ -13,13 +12,14 @@ from starlette.testclient import TestClient
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
-from graphormer_sepnorm.interfaces.web.api import csv_of_smiles
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_shown
+from graphormer_sepnorm.interfaces.web.reading import read_rows
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from tests.page import ADDED, InThisProcess, PretendedService, open_queue
+from tests.tables import write
 
 HTMX = {"hx-request": "true"}
 LIMITS = JobLimits(upload_bytes=100_000, rows=1000)
@@ -171,10 +171,12 @@ def test_rows_that_are_not_there(page):
     assert page.get(f"/api/tables/{number}/rows?start=-1").status_code == 422
 
 
-def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
-    smiles = ['"', "a,b", "C\nC", "=1+1", "", "smiles"]
-    with_quotes = list(csv.reader(io.StringIO(csv_of_smiles(smiles).decode(), newline="")))
-    assert with_quotes == [["smiles"], *([text] for text in smiles)]
+def test_a_list_of_molecules_is_a_table_whatever_they_are(page, queue, tmp_path, monkeypatch):
+    smiles, sent = ['"', "a,b", "C\nC", "=1+1", "", "smiles", "C;C"], []
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "submit", lambda file, *_: sent.append(file.read()) or Job("0" * 32, None, ""))
+        page.post("/api/tables", json={"smiles": smiles})
+    assert [row.smiles for row in read_rows(write(tmp_path, "a.csv", sent[0]), "a", "", 9).rows] == smiles
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
     assert page.post("/api/tables", json={"smiles": ["C"] * 1001}).status_code == 422
     assert predict(page, "C", None)["done"] == 2

@@ -20,6 +20,7 @@ from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.explain import stack_of
 from graphormer_sepnorm.table_model.features import Conditions
+from graphormer_sepnorm.tables.formats.table import Row, WholeTable
 from tests.page import PretendedService, tiny_service
 from tests.several import save_panel, save_student
 from tests.tables import write
@@ -170,7 +171,7 @@ def test_no_molecule_is_lost_to_a_missing_header(models, tmp_path):
 
 
 def test_conditions_are_of_the_table_or_of_the_form():
-    table = schemas.TableRows(["smiles", "pH"], [schemas.TableRow(["CC", "7"], "CC", "")], "smiles", [])
+    table = WholeTable(["smiles", "pH"], [Row(["CC", "7"], "CC")])
     (row,) = under_conditions(table, ("temperature", "pH"), {"temperature": "25", "pH": "1"}, "a.csv")
     assert row.conditions == ("25.0", "7.0")
     with pytest.raises(InputError, match="the predictions depend on temperature: fill in the field"):
