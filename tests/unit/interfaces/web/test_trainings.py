@@ -175,6 +175,11 @@ def test_from_a_table_to_a_model_on_the_same_page(page, trainings):
     assert page.post("/models", data={"name": "assay"}).headers["location"] == "/"
     assert page.get("/api/model").json()["model"] == str(trainings.runs / "assay")
     assert page.post("/models").status_code == 303 and page.get("/api/model").json()["model"] == "first"
+    assert page.post("/train", files={"file": ("a.exe", b"")}).status_code == 422
+    for address in ("/train/0", "/trainings/nothing/report", "/trainings/..%2f/report"):
+        assert page.get(address).status_code in (404, 422)
+    assert page.post("/models", data={"name": "nothing"}).status_code == 422
+    assert page.post("/trainings/cancel").headers["location"] == "/train"
 
 
 @pytest.mark.parametrize(
@@ -208,17 +213,6 @@ def test_of_choices_that_came_meanwhile_only_the_last_is_looked_at(queue, traini
     monkeypatch.setattr(queue, "ask", ask)
     monkeypatch.setattr(trainings, "upload", lambda number: asked.append(number) or Path("assay.csv"))
     assert asyncio.run(choose_all()) == [200, 409, 200] and looked == [["a"], ["c"]]
-
-
-def test_a_training_is_followed_and_cancelled_and_unknown_names_are_refused(page, trainings):
-    page.post(upload(page, TABLE.replace("train", "sleep")), data=CHOICE)
-    assert "hx-get" in page.get("/trainings/status").text
-    assert page.post("/trainings/cancel").status_code == 303
-    assert trainings.progress.state == "cancelled" and "hx-get" not in page.get("/train").text
-    assert page.post("/train", files={"file": ("a.exe", b"")}).status_code == 422
-    for address in ("/train/0", "/trainings/nothing/report", "/trainings/..%2f/report"):
-        assert page.get(address).status_code in (404, 422)
-    assert page.post("/models", data={"name": "nothing"}).status_code == 422
 
 
 def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queue, page):
