@@ -3,7 +3,7 @@
 import contextlib
 import csv
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
 from graphormer_sepnorm.table_model.members.networks import check_resumable
 from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import (
@@ -124,15 +125,17 @@ def train_folds(
     for number, labelled in enumerate(tables):
         with progress.phases(costs(plan, config) | {READING: 0.0}, f"fold {number + 1} of {len(tables)}, "):
             results.append(fit_run(labelled, options, config, whole.fold(number), plan))
-    result = {"metric": metric, **over_folds([result["value"] for result in results])}
+    result = {"metric": metric, **over_folds([each["value"] for each in results])}
     if distributed.rank() == 0:
-        if all("baseline" in result for result in results):
-            forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
-            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         lines = predictions_out_of_fold(whole, options.folds)
         table = rows_of_folds(tables)
         together = predicted_together(replace(config.task, class_names=table.class_names), lines)
         result |= pooled(results, together)
+        judged = result["targets"].keys() - result.get("left_out", {})
+        result |= over_folds([mean_of_targets(each, judged, STACK) for each in results])
+        if all("baseline" in each for each in results):
+            forests = over_folds([mean_of_targets(each, judged, "forest") for each in results])
+            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         whole.write_predictions(lines)
         whole.write_test(result)
         report_folds(whole, options, results, table, result, together)
@@ -238,6 +241,13 @@ def labels_of(
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
     weight = np.array([row.weight for row in rows]) if is_weighted else None
     return Labels(with_offset(make_task(task).fitted(y, weight)), y, bounds, weight, called)
+
+
+def mean_of_targets(result: dict, targets: Collection[str], name: str) -> float:
+    """The mean score of some targets in a fold; of all of its targets, if none of them has one there."""
+    every = {target: facts["scores"][name][result["metric"]] for target, facts in result["targets"].items()}
+    scores = {target: score for target, score in every.items() if score is not None}
+    return statistics.fmean([score for target, score in scores.items() if target in targets] or scores.values())
 
 
 def over_folds(values: list[float]) -> dict:
