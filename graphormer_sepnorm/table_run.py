@@ -187,7 +187,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             if plan.command:
                 write_atomically(whole.command, plan.command.encode())
         distributed.wait_for_all()
-        if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
+        if plan.resume and (kept := finished_result(whole, config, folds, plan)):
             say_once([f"{whole} is finished: to train again, choose another --out"])
             return kept
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
@@ -207,14 +207,18 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             return report(Trained(whole, fitted, table.molecules, table.labels, folds, labelled, options))
 
 
-def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
-    """The result of a finished training with this kernel, as it was reported; empty if there is none."""
+def finished_result(whole: RunFolder, config: Config, folds: Folds, plan: Plan) -> dict:
+    """The result of a finished training of this plan with this kernel, as it was reported; empty if there is none."""
     is_whole = all(path.exists() for path in (whole.stack, whole.report, whole.predictions))
     result = whole.saved_test() if is_whole else {}
-    if result.get("seed") != config.train.seed or result.get("folds", len(folds)) != len(folds):
+    left_out = result.get("left_out_members", {})
+    is_same = result.get("seed") == config.train.seed and result.get("folds", len(folds)) == len(folds)
+    if not is_same or {*result.get("members", ()), *left_out} != set(plan.members):
+        return {}
+    if "networks" in left_out and not plan.look:
         return {}
     kernel = TableModel.load(whole.path).members.get("kernel")
-    return result if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
+    return {} if isinstance(kernel, KernelMember) and kernel.reference.body != body_of(config) else result
 
 
 def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool) -> ToFit:
