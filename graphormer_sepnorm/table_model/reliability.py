@@ -161,12 +161,10 @@ def no_better(result: dict) -> list[str]:
 
 def unjudged(result: dict) -> list[str]:
     """Why targets are not judged, or not scored."""
-    targets, title = result.get("targets", {}), METRICS[result["metric"]].title
-    reasons = {
-        name: f" is left out of the test {title}: {reason}" for name, reason in result.get("left_out", {}).items()
-    }
-    reasons |= {name: f": {facts['warning']}" for name, facts in targets.items() if "warning" in facts}
-    return [f"{name}{reason}" for name, reason in reasons.items()]
+    targets, mean = result.get("targets", {}), f" is left out of the mean {METRICS[result['metric']].title}"
+    reasons = {name: f": {facts['warning']}" for name, facts in targets.items() if "warning" in facts}
+    left_out = {name: mean + reasons.get(name, f": {reason}") for name, reason in result.get("left_out", {}).items()}
+    return [f"{name}{reason}" for name, reason in (reasons | left_out).items()]
 
 
 def clear_error(y: np.ndarray, probability: np.ndarray) -> float | None:

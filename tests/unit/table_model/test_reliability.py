@@ -169,9 +169,11 @@ def test_a_calibration_error_that_chance_explains_is_none():
 def test_targets_that_are_not_judged_are_said_once():
     result = {
         "metric": "rocauc",
-        "targets": {"a": {"n": 9, "warning": "w"}, "b": {"n": 9}},
+        "targets": {"a": {"n": 9, "warning": "w"}, "b": {"n": 9}, "d": {"n": 1, "warning": "v"}},
         "left_out": {"a": "x", "c": "y"},
     }
-    assert unjudged(result) == ["a: w", "c is left out of the test ROC-AUC: y"]
+    assert unjudged(result) == [
+        "a is left out of the mean ROC-AUC: w", "d: v", "c is left out of the mean ROC-AUC: y"
+    ]  # fmt: skip
     facts = {"warning": "w", "n": 9, "against_mean": {"interval": [-0.1, 0.1]}}
     assert no_better(result | {"targets": {"a": facts}}) == []
