@@ -208,6 +208,8 @@ class EmbeddedMolecule:
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:
     """Contributions of the atoms to a model output, by integrated gradients over the atom embeddings.
 
+    What the steps leave over is given to the atoms in proportion to their absolute contributions.
+
     Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
     """
     method = IntegratedGradients(lambda atoms: value(molecule.outputs(atoms)))
@@ -220,7 +222,9 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
         if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
             break
     with torch.no_grad():
-        return Attributions(contributions.numpy(), value(molecule.outputs(molecule.averages)).item())
+        start, end = (value(molecule.outputs(atoms)).item() for atoms in (molecule.averages, molecule.atoms))
+    shares = torch.nn.functional.normalize(contributions.abs(), p=1, dim=0)
+    return Attributions((contributions + (end - start - contributions.sum()) * shares).numpy(), start)
 
 
 def integrated_gradients(
@@ -229,7 +233,7 @@ def integrated_gradients(
     """Contributions of the atoms to a network's prediction (or the log-odds of a probability).
 
     The baseline is the same molecule with ``average_atom`` in place of every atom. Baseline and contributions add up to
-    the output for the molecule; steps are added until the error is below ``COMPLETENESS`` of the absolute
+    the output for the molecule; steps are added until those of Captum do within ``COMPLETENESS`` of the absolute
     contributions. A baseline of zeros would be outside the training data: its predictions are arbitrary, and every atom
     would be credited with the difference.
 
