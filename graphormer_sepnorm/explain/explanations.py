@@ -22,7 +22,7 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding, find_factor
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, find_target
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
@@ -119,10 +119,7 @@ class ExplainedTarget:
     ):
         self.task = make_task(config, device)
         names = config.targets
-        self.name = names[0] if name is None else name
-        if self.name not in names:
-            near = did_you_mean(self.name, names)
-            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}{near}")
+        self.name = names[0] if name is None else find_target(name, names)
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities
         self.class_name = config.classes[self.column][1] if config.kind == "classification" else ""

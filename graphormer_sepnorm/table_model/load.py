@@ -208,7 +208,7 @@ class LoadedModel:
                 ``smiles``, ``SMILES`` or ``structure``.
             conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
                 columns.
-            endpoints: the targets to return, by name or by patterns such as ``"CYP3A4*"``; empty: all.
+            endpoints: the targets to return, by name, group or patterns such as ``"CYP3A4*"``; empty: all.
             profile: as ``Profile.read``: add a desirability and the probability that all its criteria hold.
 
         Returns:

@@ -146,14 +146,11 @@ def test_fragments_are_the_sums_of_their_atoms():
     assert fragments_text(found) == "Fragments: c1ccccc1 -2.00; C +0.50"
 
 
-@pytest.mark.parametrize(
-    ("prediction", "meaning", "numbers"),
-    [(1.016, "contribution to a", "1.00 0.02"), (0.9, "contribution to a", "1.02 1.00 0.02")]
-    + [(0.734, "contribution to log-odds of a", "1.02 1.00 0.02")],  # the probability has a limit of its own
-)
-def test_the_sum_that_is_shown_is_that_of_its_rounded_numbers(prediction, meaning, numbers):
-    found = replace(explained(0.012, baseline=1.004), prediction=prediction, meaning=meaning, decimals=2)
-    assert re.findall(r"\d\.\d+", sum_text(found, 1.004)) == numbers.split()
+def test_the_sum_that_is_shown_is_that_of_its_rounded_numbers():
+    """The total is said where it is not the prediction: as log-odds, or before a limit."""
+    for prediction, meaning, total in ((1.016, "to a", []), (0.9, "to a", ["1.02"]), (0.7, "to log-odds", ["1.02"])):
+        found = replace(explained(0.012), prediction=prediction, meaning=meaning, decimals=2)
+        assert re.findall(r"\d\.\d+", sum_text(found, 1.004)) == [*total, "1.00", "0.02"]
 
 
 def test_colours_show_the_sign():

@@ -94,7 +94,7 @@ def test_python_explains_what_it_predicts(trained: Trained):
     assert {fragment.smiles for fragment in found.fragments} == {"C", "c1ccccc1"}
     with pytest.raises(InputError, match=r"row 1 .*not a valid SMILES"):
         model.explain(["C", "C(C"])
-    with pytest.raises(InputError, match="no target 'x'"):
+    with pytest.raises(InputError, match="unknown target 'x'"):
         model.explain(["C"], target="x")
 
 
