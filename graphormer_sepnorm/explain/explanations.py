@@ -253,6 +253,9 @@ def view_of(
     model: Graphormer, target: str | None, smiles: str, decimals: Mapping[str, int] | None
 ) -> tuple[ExplainedTarget, EmbeddedMolecule]:
     """A target and a molecule of a model that knows its run."""
+    if not isinstance(model, Graphormer):
+        advice = "Graphormer.from_pretrained(NAME) loads one, and load_model(NAME).explain(...) explains any model"
+        raise InputError(f"this explains one network, not a {type(model).__name__}: {advice}")
     run: Config = model.known_run()
     view = ExplainedTarget(run.task, model.cls.device, target, decimals)
     return view, EmbeddedMolecule(model, run.featurizer, smiles)
