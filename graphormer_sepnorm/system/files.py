@@ -146,11 +146,15 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Context manager: a new folder for this process only, removed at the end as are those of killed processes."""
+    """Context manager: a new folder for this process only, removed at the end as are those of killed processes.
+
+    Makes ``parent`` where there is none; raises InputError if that, or the new folder, is not possible.
+    """
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(InputError), locked(left / LOCK, "another process uses it"):
             shutil.rmtree(left, ignore_errors=True)
     try:
+        parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     except OSError as error:
         raise InputError(f"cannot write {parent}: {error.strerror}") from None
