@@ -45,8 +45,17 @@ def one_of(kind: str, name: str, choices: Collection[str]) -> str:
 
 def did_you_mean(name: str, choices: Collection[str]) -> str:
     """The end of a message on an unknown name: the choice that is most like it, or begins with it; "" if none is."""
-    choices = [choice for choice in islice(choices, MOST_COMPARED) if as_text(choice) == choice]
-    longer = [choice for choice in choices if len(name) > 2 and choice.casefold().startswith(name.casefold())]
-    holding = [choice for choice in choices if len(name) > 2 and choice.endswith(name)]  # such as run_HLM for HLM
-    near = holding[:1] or get_close_matches(name, choices, n=1) or longer[:1]
-    return f"; did you mean {near[0]!r}?" if near else ""
+    folded, name = (
+        {each.casefold(): each for each in islice(choices, MOST_COMPARED) if as_text(each) == each},
+        name.casefold(),
+    )
+    longer = [choice for choice in folded if len(name) > 2 and choice.startswith(name)]
+    holding = [choice for choice in folded if len(name) > 2 and choice.endswith(name)]  # such as run_HLM for HLM
+    near = holding[:1] or get_close_matches(name, folded, n=1) or longer[:1]
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def find_target(name: str, targets: Collection[str]) -> str:
+    """The target of this name, in any case if none is written so; raises InputError if there is none."""
+    alike = [target for target in targets if target.casefold() == name.casefold()]
+    return one_of("target", name if name in targets or len(alike) != 1 else alike[0], targets)

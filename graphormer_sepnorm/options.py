@@ -90,7 +90,7 @@ class Answers:
     alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
     properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
     endpoints: Annotated[
-        tuple[str, ...], Option("Targets to write, by name or a pattern such as 'CYP3A4*'; by default all.")
+        tuple[str, ...], Option("Targets to write, by name, group or a pattern such as 'CYP3A4*'; by default all.")
     ] = ()
 
     @property

@@ -22,7 +22,7 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding, find_factor
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, find_target
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
@@ -119,10 +119,7 @@ class ExplainedTarget:
     ):
         self.task = make_task(config, device)
         names = config.targets
-        self.name = names[0] if name is None else name
-        if self.name not in names:
-            near = did_you_mean(self.name, names)
-            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}{near}")
+        self.name = names[0] if name is None else find_target(name, names)
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities
         self.class_name = config.classes[self.column][1] if config.kind == "classification" else ""
@@ -208,6 +205,8 @@ class EmbeddedMolecule:
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:
     """Contributions of the atoms to a model output, by integrated gradients over the atom embeddings.
 
+    What the steps leave over is given to the atoms in proportion to their absolute contributions.
+
     Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
     """
     method = IntegratedGradients(lambda atoms: value(molecule.outputs(atoms)))
@@ -220,7 +219,9 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
         if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
             break
     with torch.no_grad():
-        return Attributions(contributions.numpy(), value(molecule.outputs(molecule.averages)).item())
+        start, end = (value(molecule.outputs(atoms)).item() for atoms in (molecule.averages, molecule.atoms))
+    shares = torch.nn.functional.normalize(contributions.abs(), p=1, dim=0)
+    return Attributions((contributions + (end - start - contributions.sum()) * shares).numpy(), start)
 
 
 def integrated_gradients(
@@ -229,7 +230,7 @@ def integrated_gradients(
     """Contributions of the atoms to a network's prediction (or the log-odds of a probability).
 
     The baseline is the same molecule with ``average_atom`` in place of every atom. Baseline and contributions add up to
-    the output for the molecule; steps are added until the error is below ``COMPLETENESS`` of the absolute
+    the output for the molecule; steps are added until those of Captum do within ``COMPLETENESS`` of the absolute
     contributions. A baseline of zeros would be outside the training data: its predictions are arbitrary, and every atom
     would be credited with the difference.
 
@@ -252,6 +253,9 @@ def view_of(
     model: Graphormer, target: str | None, smiles: str, decimals: Mapping[str, int] | None
 ) -> tuple[ExplainedTarget, EmbeddedMolecule]:
     """A target and a molecule of a model that knows its run."""
+    if not isinstance(model, Graphormer):
+        advice = "Graphormer.from_pretrained(NAME) loads one, and load_model(NAME).explain(...) explains any model"
+        raise InputError(f"this explains one network, not a {type(model).__name__}: {advice}")
     run: Config = model.known_run()
     view = ExplainedTarget(run.task, model.cls.device, target, decimals)
     return view, EmbeddedMolecule(model, run.featurizer, smiles)

@@ -29,6 +29,7 @@ PLAIN, SMALL, PAIR = (280, 200), (240, 180), (200, 150)  # width and height of p
 MOST_SECONDS = 1  # of the search for a common part
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
 COLUMNS = 4
+LIMITED = 1e-4  # least relative difference of sum and prediction that shows that a limit cuts the sum
 MOST_PANELS = 100
 LARGE_TEXT, SMALL_TEXT = 22, 14
 LONGEST_TEXT = 52
@@ -216,10 +217,15 @@ def draw_bar(
 
 
 def sum_text(explanation: Explanation, baseline: float) -> str:
-    value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
-    both = baseline, float(explanation.contributions.sum())
-    start, atoms = (shown(each, explanation.shown_decimals) for each in both)
-    return f"{value} = baseline {start} (all atoms unknown) + atoms {atoms}"
+    """The sum as it is shown, correct to the last digit: atoms get the difference of the other two rounded numbers."""
+    decimals, total = explanation.shown_decimals, baseline + float(explanation.contributions.sum())
+    atoms = shown(round(total, decimals) - round(baseline, decimals), decimals)
+    value = "prediction"
+    if "log-odds" in explanation.meaning:
+        value = f"log-odds {shown(total, decimals)}"
+    elif abs(total - explanation.prediction) > LIMITED * abs(total):
+        value = f"{shown(total, decimals)} before the limit"
+    return f"{value} = baseline {shown(baseline, decimals)} (all atoms unknown) + atoms {atoms}"
 
 
 def signed(explanation: Explanation, contribution: float) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 from sklearn import base
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import Tags, check_array, column_or_1d
+from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
+from graphormer_sepnorm.interfaces.table_estimator import NO_LABELS, SmilesEstimator, TableEstimator, all_read
 from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.predictors import Embedder, interval_ends, known_sets
 from graphormer_sepnorm.predict.pretrained import Graphormer
@@ -36,7 +37,8 @@ def target_names(y, count: int) -> tuple[str, ...]:
 def array_of(y) -> np.ndarray:
     if y is None:
         raise InputError("fit requires y to be passed, but the target y is None")
-    return np.asarray(y)
+    values = np.asarray(y)  # in which NaN between the words of a list would become a word
+    return np.asarray(y, dtype=object) if values.dtype.kind == "U" and isinstance(y, Sequence) else values
 
 
 def label_columns(y) -> np.ndarray:
@@ -61,6 +63,14 @@ def labelled_row(number: int, values: np.ndarray, names: tuple[str, ...]) -> Lab
     return LabelledRow(number, "", labels, bounds={place: bound for place, bound in enumerate(bounds) if bound})
 
 
+def labelled_rows(y) -> tuple[tuple[str, ...], list[LabelledRow]]:
+    """The names of the targets and a row per molecule; raises InputError as ``labelled_row``."""
+    columns = label_columns(y)
+    columns = columns.reshape(len(columns), -1)
+    names = target_names(y, columns.shape[1])
+    return names, [labelled_row(number, row, names) for number, row in enumerate(columns, 1)]
+
+
 class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstimator):
     """Regression on molecules with the table model; supports several targets and missing labels (NaN).
 
@@ -83,13 +93,10 @@ class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstim
         Raises:
             InputError: a molecule or a label cannot be read, or there are no labels.
         """
-        values = label_columns(y)
-        columns = values.reshape(len(values), -1)
-        names = target_names(y, columns.shape[1])
-        rows = [labelled_row(number, row, names) for number, row in enumerate(columns, 1)]
+        names, rows = labelled_rows(y)
         self._learn(X, rows, {"targets": names, "kind": "regression"}, sample_weight)
-        self.n_outputs_ = columns.shape[1]
-        self.one_dimensional_ = values.ndim == 1
+        self.n_outputs_ = len(names)
+        self.one_dimensional_ = array_of(y).ndim == 1
         self.out_of_fold_ = self._shaped(self.out_of_fold_)
         return self
 
@@ -117,11 +124,24 @@ class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstim
         return self._shaped(np.stack(interval_ends(self.model_, confidence, values, spread), axis=2))
 
     def score(self, X, y, sample_weight=None) -> float:
-        """R2 of the predictions, as in scikit-learn; raises InputError for censored labels, which have no error."""
+        """R2 of the predictions for the labels that there are, the mean over targets as in scikit-learn.
+
+        Raises:
+            InputError: there are no labels, or censored ones, which have no error.
+        """
         for label in np.asarray(y, dtype=object).flat:
             if isinstance(label, str) and read_bound(label, "y"):
                 raise InputError(f"y has censored labels, such as {label!r}: leave their molecules out of the score")
-        return super().score(X, y, sample_weight)
+        labels, predictions = np.array([row.labels for row in labelled_rows(y)[1]]), self._predictions(X)[0]
+        check_consistent_length(predictions, labels, sample_weight)
+        weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
+        known = ~np.isnan(labels)
+        if not known.any():
+            raise InputError(NO_LABELS)
+        columns = zip(labels.T, predictions.T, known.T, strict=True)
+        return float(
+            np.mean([r2_score(y[at], found[at], sample_weight=weights[at]) for y, found, at in columns if at.any()])
+        )
 
     def _shaped(self, columns: np.ndarray) -> np.ndarray:
         """Results for targets [M, T, ...] in the shape of ``y``."""
@@ -184,8 +204,6 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
         import pandas as pd  # its import takes a while
 
         values = array_of(y)
-        if values.dtype.kind == "U" and isinstance(y, Sequence):  # NaN between words has become a word
-            values = np.asarray(y, dtype=object)
         missing: np.ndarray = np.zeros(0)
         if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fO":
             missing = pd.isna(values)
@@ -194,7 +212,7 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
             column = pd.Series(values.ravel(), dtype=object)
             missing = column.isna().to_numpy()[:, None]
             if missing.all():
-                raise InputError("y has no labels: all of them are missing")
+                raise InputError(NO_LABELS)
             y = np.array(column.fillna(column.dropna().iloc[0]).tolist())
         check_classification_targets(y)
         y = np.asarray(y) if type_of_target(y) == "multilabel-indicator" else column_or_1d(y, warn=True)
@@ -207,6 +225,20 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
         """The most probable class of each molecule [M], or zeros and ones [M, K]."""
         probability = self.predict_proba(X)
         return self.binarizer_.inverse_transform(probability[:, -1:] if self._is_binary else probability, threshold=0.5)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy for the molecules with labels, of several labels if all that there are agree, as in scikit-learn."""
+        import pandas as pd  # its import takes a while
+
+        labels, predicted = array_of(y), self.predict(X)
+        check_consistent_length(predicted, labels, sample_weight)
+        known = ~pd.isna(labels)
+        rows = known.reshape(len(labels), -1).any(axis=1)
+        if not rows.any():
+            raise InputError(NO_LABELS)
+        labels = np.array(np.where(known, labels, predicted.reshape(labels.shape))[rows].tolist())
+        weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return accuracy_score(labels, predicted[rows], sample_weight=weights)
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities [M, K] of the classes in the order of ``classes_``."""

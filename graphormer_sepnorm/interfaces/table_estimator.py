@@ -41,6 +41,8 @@ from graphormer_sepnorm.tasks.scales import better_scale
 from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.settings import refuse_patience, with_given, with_settings
 
+NO_LABELS = "y has no labels: all of them are missing"
+
 
 class SmilesEstimator(BaseEstimator):
     """An estimator whose X contains molecules."""
@@ -289,7 +291,7 @@ def usable_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) ->
     """Those of M rows that have labels, with their molecules and structures; raises InputError if none has."""
     labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
     if not labelled:
-        raise InputError("y has no labels: all of them are missing")
+        raise InputError(NO_LABELS)
     table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled])
     keep_readable(table, featurizer)
     for number, _, reason in table.skipped:

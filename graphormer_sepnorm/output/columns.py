@@ -1,7 +1,8 @@
 """The columns of predictions, declared once: for files, libraries, the page and Python; M molecules."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
@@ -83,7 +84,8 @@ class PredictionColumns:
     def places(self) -> list[tuple[int, int]]:
         """The targets to show, in order: the number of the model, and of the target among its targets."""
         names = [{label, self.all_models.owner(label)[1]} for label in self.all_models.targets]
-        return list(compress(self.all_models.places, chosen_endpoints(self.answers.endpoints, names)))
+        facts = [self.all_models.endpoints.get(label, {}) for label in self.all_models.targets]
+        return list(compress(self.all_models.places, chosen_endpoints(self.answers.endpoints, names, facts)))
 
     @cached_property
     def domains(self) -> list[int]:
@@ -293,17 +295,29 @@ def percentile_end(rows: TrainingRows, target: int, side: int, predictions: Pred
     return rows.percentile_ends(predictions.values)[side, :, target]
 
 
-def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:
-    """Whether each target, of these names, fits one of the names or shell patterns; raises InputError for others."""
+def chosen_endpoints(
+    patterns: Sequence[str], names: Sequence[set[str]], facts: Sequence[Mapping[str, str]] = ()
+) -> list[bool]:
+    """Whether each target, of these names, fits one of the names or shell patterns, or has the group of one in its
+    ``facts``, as ``Endpoint.facts``; raises InputError for others."""
+    known = [
+        (words, one.get("group", ""), one.get("description", ""))
+        for words, one in zip(names, facts or [{}] * len(names), strict=True)
+    ]
 
-    def fits(pattern: str, words: set[str]) -> bool:
+    def fits(pattern: str, words: set[str], group: str) -> bool:
         if any(pattern in each for each in names):  # as it is written, before names that differ in case
             return pattern in words
-        return any(fnmatchcase(name.casefold(), pattern.casefold()) for name in words)
+        folded = pattern.casefold()
+        return folded == (group.casefold() or None) or any(fnmatchcase(name.casefold(), folded) for name in words)
 
     for pattern in patterns:
-        if not any(fits(pattern, words) for words in names):
-            every = sorted(set().union(*names))
+        if not any(fits(pattern, words, group) for words, group, _ in known):
+            every, is_word = sorted(set().union(*names)), partial(re.search, rf"\b{re.escape(pattern)}\b", flags=re.I)
             near = did_you_mean(pattern, every) or f"; they are {', '.join(every)}"
+            if about := [min(words, key=len) for words, _, text in known if is_word(text)]:
+                near = f"; {pattern} is in the descriptions of {', '.join(about)}"
+            elif "," in pattern:
+                near = f": put spaces between names, as in {pattern.replace(',', ' ')}"
             raise InputError(f"no target fits the endpoint {pattern}{near}")
-    return [not patterns or any(fits(pattern, words) for pattern in patterns) for words in names]
+    return [not patterns or any(fits(pattern, words, group) for pattern in patterns) for words, group, _ in known]

@@ -13,7 +13,7 @@ import torch
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, Molecules, Sample, read_molecules
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, did_you_mean, find_target
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, Reader, computed
@@ -103,9 +103,7 @@ class SideBySide:
     def owner(self, label: str | None) -> tuple[int, str]:
         """The number of the model that has a target, None: the first one, and its name there; raises InputError."""
         places = dict(zip(self.targets, self.places, strict=True))
-        if label is not None and label not in places:
-            raise InputError(f"no target {label!r}, choose one of {', '.join(places)}{did_you_mean(label, places)}")
-        part, number = self.places[0] if label is None else places[label]
+        part, number = self.places[0] if label is None else places[find_target(label, places)]
         return part, self.parts[part].model.targets[number]
 
     @property

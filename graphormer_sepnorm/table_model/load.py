@@ -37,7 +37,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import card_endpoints, model_digest, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
+from graphormer_sepnorm.tables.formats.table import NoColumn, find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
 
 if TYPE_CHECKING:
@@ -205,10 +205,10 @@ class LoadedModel:
             alerts: add the names of structural alerts.
             properties: add basic properties such as ``MolWt``, ``MolLogP`` and ``TPSA``.
             smiles_column: SMILES column of a DataFrame; default: the column with one of the usual names, such as
-                ``smiles``, ``SMILES`` or ``structure``.
+                ``smiles``, ``SMILES`` or ``structure``, otherwise the one with RDKit molecules.
             conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
                 columns.
-            endpoints: the targets to return, by name or by patterns such as ``"CYP3A4*"``; empty: all.
+            endpoints: the targets to return, by name, group or patterns such as ``"CYP3A4*"``; empty: all.
             profile: as ``Profile.read``: add a desirability and the probability that all its criteria hold.
 
         Returns:
@@ -222,9 +222,7 @@ class LoadedModel:
         import pandas as pd  # its import takes a while
 
         table = as_table(molecules).copy(deep=False)
-        names = [str(name) for name in table.columns]
-        place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
-        smiles = [as_smiles(value) for value in table.iloc[:, place]]
+        place, smiles = molecule_column(table, smiles_column)
         model = self.model.under(conditions or {})
         if isinstance(endpoints, str):
             raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
@@ -235,10 +233,11 @@ class LoadedModel:
         with computing(self.compute):
             whole = compute_all(columns.reader, samples_under(smiles, table, model.asked_conditions))
         values = columns.cells(whole, whole.errors)
-        cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in values]
-        added = with_free_names((column.name for column in columns.all), names)
-        table.isetitem(place, smiles)
-        return pd.concat([table, pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)], axis=1)
+        words, index = pd.Series([""]).dtype, table.index
+        cells = [pd.Series(each, index, float if isinstance(each, np.ndarray) else words) for each in values]
+        added = with_free_names((column.name for column in columns.all), list(map(str, table.columns)))
+        table.isetitem(place, pd.Series(smiles, index, words))
+        return pd.concat([table, pd.DataFrame(dict(zip(added, cells, strict=True)), index=index)], axis=1)
 
     def explain(
         self,
@@ -262,8 +261,7 @@ class LoadedModel:
         from graphormer_sepnorm.table_model.explain import explain_rows  # its import takes a while
 
         table = as_table(molecules)
-        place = find_column([str(name) for name in table.columns], smiles_column, "the table", advice=NAME_A_COLUMN)
-        smiles = [as_smiles(value) or "" for value in table.iloc[:, place]]
+        smiles = [text or "" for text in molecule_column(table, smiles_column)[1]]
         model = self.model.under(conditions or {})
         samples = samples_under(smiles, table, model.asked_conditions)
         with computing(self.compute), self.compute.arithmetic():
@@ -288,7 +286,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     """Molecules as a table, with their index if they have one; raises InputError for a single molecule."""
     import pandas as pd
 
-    if isinstance(molecules, str):
+    if isinstance(molecules, str | bytes):
         raise InputError("give a list of SMILES, not one string")
     if isinstance(molecules, Chem.Mol):
         raise InputError("give a list of molecules, not one molecule")
@@ -306,6 +304,18 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     return pd.DataFrame({"smiles": list(one_column(molecules))}, index=index, dtype=object)
 
 
+def molecule_column(table: "DataFrame", name: str | None) -> tuple[int, list[str | None]]:
+    """The place of a table's column of molecules, if none is named as one that of RDKit molecules, and its SMILES."""
+    try:
+        place = find_column([str(name) for name in table.columns], name, "the table", advice=NAME_A_COLUMN)
+    except NoColumn:
+        are_read = [isinstance(next(iter(each.dropna()), None), Chem.Mol) for _, each in table.items()]
+        if name is not None or are_read.count(True) != 1:
+            raise
+        place = are_read.index(True)
+    return place, [as_smiles(value) for value in table.iloc[:, place]]
+
+
 def samples_under(smiles: Sequence[str | None], table: "DataFrame", conditions: AskedConditions) -> Smiles:
     places = conditions.places([str(name) for name in table.columns], "the input", condition_argument)
     if not places:
@@ -320,4 +330,6 @@ def as_smiles(value: object) -> str | None:
         return Chem.MolToSmiles(value)
     if isinstance(value, Real) and value == value:  # not NaN
         return str(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
     return value if isinstance(value, str) else None

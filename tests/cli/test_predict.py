@@ -155,7 +155,7 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
         (["explain", "typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
         (["explain", "C", "-o", "x.pdf"], "must end in .svg, .png or .csv"),
         (["explain", "C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
-        (["explain", "C", "-o", "x.svg", "--target", "y"], "no target 'y'"),
+        (["explain", "C", "-o", "x.svg", "--target", "y"], "unknown target 'y'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(command, model, tmp_path, monkeypatch, arguments, message):

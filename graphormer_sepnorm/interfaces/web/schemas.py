@@ -94,7 +94,8 @@ class ModelFacts(BaseModel):
         parts = [f"{name}_" for name in self.names]
         if unknown := set(options.models) - set(self.names):
             raise InputError(f"unknown models {', '.join(sorted(unknown))}, choose of {', '.join(self.names) or 'one'}")
-        chosen_endpoints(options.endpoints, [{each, *map(each.removeprefix, parts)} for each in self.targets])
+        known = [vars(self.endpoints.get(each, EndpointFacts())) for each in self.targets]
+        chosen_endpoints(options.endpoints, [{each, *map(each.removeprefix, parts)} for each in self.targets], known)
         for option, is_asked in (("domain", options.domain), ("interval", options.interval is not None)):
             if is_asked and option in self.missing:
                 raise InputError(self.missing[option])

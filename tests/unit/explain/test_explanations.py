@@ -16,7 +16,6 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.encodings.shipped import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import (
-    COMPLETENESS,
     METHODS,
     EmbeddedMolecule,
     Explanation,
@@ -33,6 +32,7 @@ from graphormer_sepnorm.explain.pictures import (
     draw_pair,
     draw_plain,
     fragments_text,
+    sum_text,
     write_pictures,
 )
 from graphormer_sepnorm.layers.norms import NORMS
@@ -73,8 +73,7 @@ def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_positi
         assert explanation.prediction == pytest.approx(prediction, rel=1e-5)
         assert explanation.baseline == pytest.approx(baseline, rel=1e-5)
         assert explanation.contributions.shape == (Chem.MolFromSmiles(smiles).GetNumAtoms(),)
-        tolerance = COMPLETENESS * abs(explanation.contributions).sum() + 1e-3
-        assert explanation.contributions.sum() == pytest.approx(prediction - baseline, abs=tolerance)
+        assert explanation.contributions.sum() == pytest.approx(prediction - baseline, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -90,7 +89,7 @@ def test_contributions_to_a_probability_add_up_in_log_odds():
     probability = model.predict([ASPIRIN])[0, 0]
     assert explanation.prediction == pytest.approx(probability, rel=1e-4)
     log_odds = np.log(probability / (1 - probability))
-    assert explanation.baseline + explanation.contributions.sum() == pytest.approx(log_odds, abs=0.01)
+    assert explanation.baseline + explanation.contributions.sum() == pytest.approx(log_odds, abs=1e-4)
     assert explanation.meaning == "contribution to log-odds of a"
     assert explanation.caption == f"a: probability {probability:.2f}"
 
@@ -145,6 +144,13 @@ def test_fragments_are_the_sums_of_their_atoms():
     assert facts["fragments"][1] == {"smiles": "C", "atoms": (0,), "contribution": 0.5}
     assert facts["contributions"] == [0.5, -1.0, -1.0, 0, 0, 0, 0] and facts["start"] == "average atoms"
     assert fragments_text(found) == "Fragments: c1ccccc1 -2.00; C +0.50"
+
+
+def test_the_sum_that_is_shown_is_that_of_its_rounded_numbers():
+    """The total is said where it is not the prediction: as log-odds, or before a limit."""
+    for prediction, meaning, total in ((1.016, "to a", []), (0.9, "to a", ["1.02"]), (0.7, "to log-odds", ["1.02"])):
+        found = replace(explained(0.012), prediction=prediction, meaning=meaning, decimals=2)
+        assert re.findall(r"\d\.\d+", sum_text(found, 1.004)) == [*total, "1.00", "0.02"]
 
 
 def test_colours_show_the_sign():

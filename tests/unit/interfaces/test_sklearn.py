@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
@@ -165,6 +166,11 @@ def test_targets_on_their_own_scale_keep_their_names_and_shape():
     assert prediction[:, 0].mean() > 1e4 and prediction[:, 1].mean() < 0
     assert estimator.model_.targets == ("a", "b")
     assert estimator.predict_interval(SMILES[:5], 0.5).shape == (5, 2, 2) and estimator.out_of_fold_.shape == (40, 2)
+    known, expected = targets.a.notna().to_numpy(), r2_score(targets.b, prediction[:, 1])
+    expected = (expected + r2_score(targets.a[known], prediction[known, 0])) / 2
+    assert estimator.score(SMILES, targets) == pytest.approx(expected)
+    with pytest.raises(InputError, match="y has no labels"):
+        estimator.score(SMILES, targets * np.nan)
     one = GraphormerRegressor(networks=np.int64(3), **TINY).fit(SMILES, TABLE.length)
     assert one.predict(SMILES).shape == one.out_of_fold_.shape == (40,) and one.model_.targets == ("length",)
     column = GraphormerRegressor(**TINY).fit(SMILES, LENGTH[:, None])
@@ -249,6 +255,7 @@ def test_a_molecule_without_a_class_is_not_learnt_from(classes):
         assert found.classes_.tolist() == sorted(classes)
         np.testing.assert_array_equal(np.isnan(found.out_of_fold_[:, 0]), np.arange(40) < 5)
         np.testing.assert_array_equal(found.predict_proba(SMILES), expected.predict_proba(SMILES))
+        assert found.score(SMILES, y) == expected.score(SMILES[part], labels[part])
     with pytest.raises(InputError, match="y has no labels"):
         GraphormerClassifier(**TINY).fit(SMILES, np.full(40, np.nan))
 
@@ -259,7 +266,9 @@ def test_several_labels_each():
     assert estimator.predict(SMILES).shape == estimator.predict_proba(SMILES).shape == (40, 2)
     assert set(np.unique(estimator.predict(SMILES))) <= {0, 1} and estimator.model_.targets == ("acid", "long")
     labels.loc[:3, "long"] = np.nan
-    assert GraphormerClassifier(**TINY).fit(SMILES, labels).predict_proba(SMILES).shape == (40, 2)
+    estimator = GraphormerClassifier(**TINY).fit(SMILES, labels)
+    labels.loc[20, "long"] = 1 - labels.loc[20, "long"]
+    assert estimator.score(SMILES[:25], labels[:25]) == 24 / 25
 
 
 def test_sets_of_classes_grow_with_confidence():

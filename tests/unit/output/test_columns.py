@@ -203,3 +203,14 @@ def test_a_target_is_found_as_it_is_written_before_one_that_differs_in_case():
     names = [{"LogD"}, {"logD"}, {"Sol"}]
     assert chosen_endpoints(["logD"], names) == [False, True, False]
     assert chosen_endpoints(["LOGD", "sol"], names) == [True, True, True]
+
+
+def test_a_group_chooses_its_targets_and_words_of_descriptions_are_a_hint():
+    facts = [{"group": "Metabolism", "description": "clearance"}, {"description": "log10 of solubility, mol/L"}]
+    names = [{"HLM"}, {"Met"}]
+    assert chosen_endpoints(["metabolism"], names, facts) == [True, False]
+    assert chosen_endpoints(["M*"], names, facts) == [False, True]
+    hints = {"solubility": "descriptions of Met", "HLM,Met": "HLM Met$", "hlmm": "mean 'HLM'", "bility": "are HLM, Met"}
+    for asked, hint in {**hints, "": "no target fits"}.items():
+        with pytest.raises(InputError, match=hint):
+            chosen_endpoints([asked], names, facts)

@@ -72,6 +72,17 @@ def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
     assert indexed.index.tolist() == ["x"] and indexed.a["x"] == pytest.approx(found.a[0], rel=1e-6)
     added = ["a_percentile", *NEAREST, "cls_distance", "warning", "error"]
     assert list(model.predict([], domain=True)) == [*found.columns[:-1], *added]
+    table = pd.DataFrame({"ID": [1, 2], "ROMol": [None, Chem.MolFromSmiles("OCC")]})  # as PandasTools names them
+    assert [model.predict(table).a[1], model.predict([b"CCO"]).a[0]] == pytest.approx([found.a[0]] * 2, rel=1e-6)
+    with pytest.raises(InputError, match="no column 'ID2'"):
+        model.predict(table, smiles_column="ID2")
+
+
+def test_columns_have_the_types_of_a_full_table_if_it_is_empty_or_unreadable(trained: Trained):
+    model, types = load_model(trained.run.path), []
+    for molecules in (["CCO", "C"], ["C(", None], [], pd.DataFrame({"smiles": []})):
+        types.append(model.predict(molecules, domain=True, alerts=True).dtypes.map(str).to_dict())
+    assert types == [types[0]] * 4 and types[0]["a"] == "float64" and types[0]["alerts"] == types[0]["error"]
 
 
 def test_a_series_keeps_its_index_so_that_predictions_stay_with_their_molecules(trained: Trained):
@@ -94,7 +105,7 @@ def test_python_explains_what_it_predicts(trained: Trained):
     assert {fragment.smiles for fragment in found.fragments} == {"C", "c1ccccc1"}
     with pytest.raises(InputError, match=r"row 1 .*not a valid SMILES"):
         model.explain(["C", "C(C"])
-    with pytest.raises(InputError, match="no target 'x'"):
+    with pytest.raises(InputError, match="unknown target 'x'"):
         model.explain(["C"], target="x")
 
 
