@@ -146,10 +146,7 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Context manager: a new folder for this process only, removed at the end as are those of killed processes.
-
-    Makes ``parent`` where there is none; raises InputError if that, or the new folder, is not possible.
-    """
+    """Context manager: a new folder for this process only, removed at the end as are those of killed processes."""
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(InputError), locked(left / LOCK, "another process uses it"):
             shutil.rmtree(left, ignore_errors=True)
