@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import computed
 from graphormer_sepnorm.predict.training_rows import read_drugs
@@ -260,7 +261,8 @@ def describe_table_model(run: RunFolder) -> dict:
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
     is_final = run.saved_test().get("split") == OUT_OF_FOLD
-    networks, learnt = run.members() if "networks" in model.members else [], ("train", "val")
+    networks = run.members() if "networks" in model.members else []
+    counts = [len(read_labels(table, model.task, split)[0]) for split in SPLITS] if with_table else [0] * len(SPLITS)
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
         "model": str(run),
@@ -274,7 +276,8 @@ def describe_table_model(run: RunFolder) -> dict:
         "predicts": probability_words(model.task),
         **(settings_of(kept_options(run)) if with_table else {"training_data": None}),
         "conditions": [condition_words(column) for column in model.conditions.columns] or None,
-        "molecules": sum(len(read_labels(table, model.task, split)[0]) for split in learnt) if with_table else None,
+        "molecules": sum(counts[:-1]) if with_table else None,  # that were learnt
+        "test_molecules": counts[-1] or None,
         "metric": model.task.metric,
         "test": None if is_final else run.saved_test().get("value"),
         "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
