@@ -168,6 +168,12 @@ def kept_options(run: RunFolder) -> TableOptions:
         raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
 
 
+def without_test(text: str) -> str:
+    """A text on test labels as it is for a model without test molecules, whose labels are predicted out of fold."""
+    text = text.replace("The test set is small", "There are few labels").replace("test label", "out-of-fold label")
+    return text.replace("test molecule", "molecule").replace("test value", "value")
+
+
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
     samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()

@@ -38,7 +38,8 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert (compared["metric"], compared["higher_is_better"]) == ("mae", False)
     found = compared["targets"]["y"]
     first, second = found["runs"].values()
-    assert found["n"] == 40 and not found["too_few"] and first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
+    assert (found["n"], found["too_few"]) == (40, False)
+    assert first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
     assert second["difference"] == pytest.approx(-0.25) and second["difference_interval"] == pytest.approx([-0.25] * 2)
     assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
     header, above, below, *tops = comparison_lines(compared)[-5:]
