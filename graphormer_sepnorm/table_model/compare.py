@@ -41,10 +41,7 @@ from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 SIGNS = ("<", ">")
 SEED = "--seed"
 NOT_COMPARED = "their scores cannot be compared"
-OTHER_ROWS = (
-    "train them on the same table with the same --split and --seed, or the same --split-column, or score both with "
-    "evaluate --csv on measurements that neither has learnt, as after an update"
-)
+OTHER_ROWS = "train both on one table with the same --split and --seed, or evaluate --csv both on other measurements"
 PICTURES = (".png", ".svg", ".pdf")
 LEAST_LABELS, LEAST_TOLD = 2, 20  # that are scored, and that tell which is better; of classes, as if they were equal
 
@@ -285,9 +282,8 @@ def comparison_lines(compared: dict) -> list[str]:
             difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
             lines.append(f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}{difference}")
         lines += bound_lines(runs, width)
-        lines += [
-            f"  {name:{width}}  {'; '.join(top_words(each['top']))}" for name, each in runs.items() if "top" in each
-        ]
+        tops = {name: "; ".join(top_words(each["top"])) for name, each in runs.items() if "top" in each}
+        lines += [f"  {name:{width}}  {words}" for name, words in tops.items()]
     return lines
 
 
