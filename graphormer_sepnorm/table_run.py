@@ -3,7 +3,7 @@
 import contextlib
 import csv
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
 from graphormer_sepnorm.table_model.members.networks import check_resumable
 from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import (
@@ -124,15 +125,17 @@ def train_folds(
     for number, labelled in enumerate(tables):
         with progress.phases(costs(plan, config) | {READING: 0.0}, f"fold {number + 1} of {len(tables)}, "):
             results.append(fit_run(labelled, options, config, whole.fold(number), plan))
-    result = {"metric": metric, **over_folds([result["value"] for result in results])}
+    result = {"metric": metric, **over_folds([each["value"] for each in results])}
     if distributed.rank() == 0:
-        if all("baseline" in result for result in results):
-            forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
-            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         lines = predictions_out_of_fold(whole, options.folds)
         table = rows_of_folds(tables)
         together = predicted_together(replace(config.task, class_names=table.class_names), lines)
         result |= pooled(results, together)
+        judged = result["targets"].keys() - result.get("left_out", {})
+        result |= over_folds([mean_of_targets(each, judged, STACK) for each in results])
+        if all("baseline" in each for each in results):
+            forests = over_folds([mean_of_targets(each, judged, "forest") for each in results])
+            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         whole.write_predictions(lines)
         whole.write_test(result)
         report_folds(whole, options, results, table, result, together)
@@ -184,7 +187,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             if plan.command:
                 write_atomically(whole.command, plan.command.encode())
         distributed.wait_for_all()
-        if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
+        if plan.resume and (kept := finished_result(whole, config, folds, plan)):
             say_once([f"{whole} is finished: to train again, choose another --out"])
             return kept
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
@@ -204,14 +207,18 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             return report(Trained(whole, fitted, table.molecules, table.labels, folds, labelled, options))
 
 
-def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
-    """The result of a finished training with this kernel, as it was reported; empty if there is none."""
+def finished_result(whole: RunFolder, config: Config, folds: Folds, plan: Plan) -> dict:
+    """The result of a finished training of this plan with this kernel, as it was reported; empty if there is none."""
     is_whole = all(path.exists() for path in (whole.stack, whole.report, whole.predictions))
     result = whole.saved_test() if is_whole else {}
-    if result.get("seed") != config.train.seed or result.get("folds", len(folds)) != len(folds):
+    left_out = result.get("left_out_members", {})
+    is_same = result.get("seed") == config.train.seed and result.get("folds", len(folds)) == len(folds)
+    if not is_same or {*result.get("members", ()), *left_out} != set(plan.members):
+        return {}
+    if "networks" in left_out and not plan.look:
         return {}
     kernel = TableModel.load(whole.path).members.get("kernel")
-    return result if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
+    return {} if isinstance(kernel, KernelMember) and kernel.reference.body != body_of(config) else result
 
 
 def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool) -> ToFit:
@@ -238,6 +245,13 @@ def labels_of(
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
     weight = np.array([row.weight for row in rows]) if is_weighted else None
     return Labels(with_offset(make_task(task).fitted(y, weight)), y, bounds, weight, called)
+
+
+def mean_of_targets(result: dict, targets: Collection[str], name: str) -> float:
+    """The mean score of some targets in a fold; of all of its targets, if none of them has one there."""
+    every = {target: facts["scores"][name][result["metric"]] for target, facts in result["targets"].items()}
+    scores = {target: score for target, score in every.items() if score is not None}
+    return statistics.fmean([score for target, score in scores.items() if target in targets] or scores.values())
 
 
 def over_folds(values: list[float]) -> dict:

@@ -167,7 +167,7 @@ def uncompiled_service(folder: Path) -> object:
 
 @contextlib.contextmanager
 def open_queue(worker: Worker | InThisProcess, folder: Path, limits: JobLimits | None = None) -> Iterator[JobQueue]:
-    queue = JobQueue(worker, limits or JobLimits(), ResultStore(folder))
+    queue = JobQueue(lambda models: worker, limits or JobLimits(), ResultStore(folder))
     try:
         yield queue
     finally:
@@ -176,8 +176,8 @@ def open_queue(worker: Worker | InThisProcess, folder: Path, limits: JobLimits |
 
 @contextlib.contextmanager
 def served(queue: JobQueue, token: str | None = None, trainings: Trainings | None = None) -> Iterator[str]:
-    """The address of a page on this machine, on which models stay what they are."""
-    app = make_app(queue, token, ("127.0.0.1",), trainings, use=lambda models: None)
+    """The address of a page on this machine."""
+    app = make_app(queue, token, ("127.0.0.1",), trainings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", http=PunctualProtocol))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -36,7 +36,6 @@ LONGEST_CAPTION = 33  # characters of LARGE_TEXT that fit into a panel
 MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
-PLAIN_LOOK = {"clearBackground": False, "fixedBondLength": 34}
 # Darker than RDKit's: they can be read on white, and on black once a dark theme has inverted their lightness.
 PALETTE = {9: (0.0, 0.45, 0.45), 15: (0.7, 0.35, 0.0), 16: (0.55, 0.45, 0.0), 17: (0.0, 0.5, 0.05)}
 CHANGED = (1.0, 0.8, 0.5)  # colour of atoms in which two molecules differ
@@ -104,14 +103,20 @@ def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: 
 def draw_plain(smiles: str, is_small: bool = False) -> bytes:
     """A molecule without colours, as SVG; a small one in few characters, with letters as text."""
     size = (*SMALL, -1, -1, True) if is_small else PLAIN
-    canvas, mol = rdMolDraw2D.MolDraw2DSVG(*size), read_smiles(smiles)
-    set_look(canvas, PLAIN_LOOK)
+    mol = read_smiles(smiles)
     with one_molecule(smiles):
         rdDepictor.Compute2DCoords(mol)
-        rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
-        canvas.FinishDrawing()
-    text = canvas.GetDrawingText()
+        text = plain_svg(mol, size)
     return (re.sub(" class='[^']*'", "", text) if is_small else text).encode()
+
+
+def plain_svg(mol: Chem.Mol, size: tuple, bond_length: int = 34, **highlights: list[int]) -> str:
+    canvas = rdMolDraw2D.MolDraw2DSVG(*size)
+    set_look(canvas, {"clearBackground": False, "fixedBondLength": bond_length})
+    canvas.drawOptions().setHighlightColour(CHANGED)
+    rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol, **highlights)
+    canvas.FinishDrawing()
+    return canvas.GetDrawingText()
 
 
 def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
@@ -126,15 +131,10 @@ def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
         if result.numAtoms:  # RDKit ends the process for an empty map
             rdDepictor.GenerateDepictionMatching2DStructure(mols[1], mols[0], list(zip(*common, strict=True)))
         for mol, kept in zip(mols, map(set, common), strict=True):
-            canvas = rdMolDraw2D.MolDraw2DSVG(*PAIR)
-            set_look(canvas, PLAIN_LOOK)
-            canvas.drawOptions().setHighlightColour(CHANGED)
             atoms = sorted(set(range(mol.GetNumAtoms())) - kept)
             ends = {bond.GetIdx(): {bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()} for bond in mol.GetBonds()}
             bonds = [bond for bond, both in ends.items() if not both <= kept]
-            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol, highlightAtoms=atoms, highlightBonds=bonds)
-            canvas.FinishDrawing()
-            pictures.append(canvas.GetDrawingText().encode())
+            pictures.append(plain_svg(mol, PAIR, highlightAtoms=atoms, highlightBonds=bonds).encode())
     return pictures[0], pictures[1]
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -109,8 +109,8 @@ def read_report(part: Path) -> Report | None:
 @contextlib.contextmanager
 def open_partition(
     path: str, options: PartOptions, conditions: AskedConditions
-) -> Iterator[tuple[pa.Schema, Iterator[tuple[pa.Table, Smiles, list[str]]]]]:
-    """The columns to keep, and some rows at a time: these columns, molecules, and why each cannot be used, or "".
+) -> Iterator[tuple[pa.Schema, Iterator[tuple[pa.Table, list[Row]]], Callable[[list[Row]], Smiles]]]:
+    """The columns to keep, some rows at a time with these columns, and how their molecules are read.
 
     Parquet keeps its types; another table is text.
     """
@@ -123,29 +123,27 @@ def open_partition(
             kept = kept_columns(types.names, options.columns, path)
             conditions.places(types.names, path)
             used = [smiles, *conditions.columns]
-            read = samples_of(used, conditions, path)
 
-            def typed(batch: pa.RecordBatch) -> tuple[pa.Table, Smiles, list[str]]:
+            def typed(batch: pa.RecordBatch) -> tuple[pa.Table, list[Row]]:
                 fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
-                rows = [Row(list(texts), texts[0]) for texts in fields]
                 own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
-                return own, read(rows), [""] * len(rows)
+                return own, [Row(list(texts), texts[0]) for texts in fields]
 
-            batches = batches_of(file, path, CHUNK, list(dict.fromkeys([*used, *kept])))
-            yield pa.schema([types.field(name) for name in kept]), map(typed, batches)
+            batches, schema = batches_of(file, path, CHUNK, list({*used, *kept})), map(types.field, kept)
+            yield pa.schema(schema), map(typed, batches), samples_of(used, conditions, path)
         return
     source = (path, formats.named_column(path, options.smiles_column), options.delimiter)
     with formats.open_table(*source) as table:
         kept = kept_columns(table.columns, options.columns, path)
         schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
         places = [table.columns.index(name) for name in kept]
-        read = samples_of(table.columns, conditions, path, table.delimiter, partial(formats.rows_of, *source))
 
-        def as_texts(rows: list[Row]) -> tuple[pa.Table, Smiles, list[str]]:
+        def as_texts(rows: list[Row]) -> tuple[pa.Table, list[Row]]:
             texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
-            return pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows]
+            return pa.Table.from_arrays(texts, schema=schema), rows
 
-        yield schema, map(as_texts, in_chunks(table.rows))
+        read = samples_of(table.columns, conditions, path, table.delimiter, partial(formats.rows_of, *source))
+        yield schema, map(as_texts, in_chunks(table.rows)), read
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -171,7 +169,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
     rows = unreadable = memory = kept = 0
     columns, selection = options.of_predictions(predictor), options.selection
     opened = open_partition(assignment.source, options, predictor.asked_conditions)
-    with opened as (own, batches), replacing(Path(assignment.part)) as file:
+    with opened as (own, batches, read), replacing(Path(assignment.part)) as file:
         *fields, last = arrow_fields(columns.all, own.names)
         compared = fields[[column.name for column in columns.all].index(selection.by)].name
         if not selection.keeps_all:
@@ -180,9 +178,9 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
 
         def predicted() -> Iterator[pa.Table]:
             nonlocal rows, unreadable, memory
-            for table, molecules, reasons in batches:
-                predictions = read_and_compute(columns.reader, compute, molecules)
-                errors = [reason or problem for reason, problem in zip(reasons, predictions.errors, strict=True)]
+            for table, chunk in batches:
+                predictions = read_and_compute(columns.reader, compute, read(chunk))
+                errors = [row.error or problem for row, problem in zip(chunk, predictions.errors, strict=True)]
                 if options.strict:
                     refuse_errors(errors, rows)
                 cells = columns.cells(predictions, errors)
@@ -231,7 +229,6 @@ def best_rows(tables: Iterable[pa.Table], column: str, count: int, lowest: bool,
     best = schema.empty_table()
     for group in in_groups(tables, max(count, GROUP)):
         candidates = pa.concat_tables([best, group])
-        values = candidates[column].to_numpy()
-        order = np.argsort(values if lowest else -values, kind="stable")[:count]
-        best = candidates.take(order[~np.isnan(values[order])])
+        with_value = candidates.filter(candidates[column].is_valid())
+        best = with_value.sort_by([(column, "ascending" if lowest else "descending")])[:count]
     return best

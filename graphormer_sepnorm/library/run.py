@@ -203,13 +203,13 @@ def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> list[Ass
 
 def finished(assignments: list[Assignment]) -> dict[str, Report]:
     """The reports of the complete parts; raises InputError if one is of another job or content."""
-    by_part = {each.part: read_report(Path(each.part)) for each in assignments}
-    done = {part: report for part, report in by_part.items() if report is not None}
+    done = {}
     for each in assignments:
-        report = done.get(each.part)
-        if report is not None and (report.job, report.content) != (each.job, each.content):
-            problem = f"{each.source} has changed since {each.part} was written"
-            raise InputError(f"{problem}: remove the part to compute it again, or choose a new folder")
+        if report := read_report(Path(each.part)):
+            if (report.job, report.content) != (each.job, each.content):
+                problem = f"{each.source} has changed since {each.part} was written"
+                raise InputError(f"{problem}: remove the part to compute it again, or choose a new folder")
+            done[each.part] = report
     return done
 
 

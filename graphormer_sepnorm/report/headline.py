@@ -11,7 +11,7 @@ from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words
-from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
 from graphormer_sepnorm.table_model.scores import (
@@ -191,8 +191,10 @@ def cards(page: Reported) -> tuple[Card, ...]:
         value, rival = shown_together([page.result["value"], forest], page.result["value"])
         std = np.array(page.task.std)
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
-        lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
-        all_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
+        left_out = list(map(page.title_of, page.result.get("left_out", {})))
+        lines = words("headline.mean", forest=None if forest is None else rival, differ=differ, left_out=left_out)
+        title = f"Mean of {counted(count - len(left_out), 'target')}"
+        all_cards.append(Card(title, value, metric_words(page.task.metric), lines))
     tested = {name: each["n"] for name, each in page.result["targets"].items()}
     all_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
     if (level := page.confidence) is not None:

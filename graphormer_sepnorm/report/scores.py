@@ -36,7 +36,6 @@ from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, 
 from graphormer_sepnorm.table_model.scores import (
     FEW_TESTED,
     MEAN,
-    MOST_DRAWN,
     RESAMPLES,
     STACK,
     columns_of,
@@ -201,7 +200,7 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
     curve: dict = {"values": [or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
-    if 2 <= len(y) <= MOST_DRAWN:
+    if len(y) >= 2:
         drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
         change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
         curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}

@@ -31,7 +31,15 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, scores_by_target, scores_of
+from graphormer_sepnorm.table_model.scores import (
+    STACK,
+    Predicted,
+    columns_of,
+    left_out_of_mean,
+    scores_by_target,
+    scores_of,
+    without,
+)
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
@@ -77,7 +85,8 @@ def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
     values = [*each_by_itself(labels.task, out_of_fold.by_member), out_of_fold.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
-    scores: dict[str, dict] = {name: scores_of(labels.task, part.y, each) for name, each in by_name.items()}
+    judged = without(part.y, labels.task, left_out_of_mean(labels.task, part.y))
+    scores: dict[str, dict] = {name: scores_of(labels.task, judged, each) for name, each in by_name.items()}
     predicted = Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
     for target, columns in columns_of(labels.task).items():
         for name, bounds in predicted.with_bounds(columns).items():
@@ -218,6 +227,8 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
         facts["censored"] = dict(censored)
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     facts["targets"] = scores_by_target(together)
+    if left_out := left_out_of_mean(together.task, together.y):
+        facts["left_out"] = left_out
     return facts | {"trust": pooled_trust([result["trust"] for result in results], counts, together)}
 
 

@@ -84,10 +84,13 @@ def facts_text(facts: dict) -> str:
 
 
 def fact_words(name: str, facts: dict) -> str:
-    """A fact as text; the test score of a single target with its interval and the number of molecules."""
+    """A fact as text; the test score of a single target with its interval, of several with their number."""
     scores = facts.get("test_scores") or {}
     if name == "test" and len(scores) == 1:
         return score_words(**next(iter(scores.values())))
+    if name == "test" and scores:
+        targets = scores.keys() - set(facts.get("left_out_of_test") or ())
+        return f"{shown(facts[name])} (mean of {counted(len(targets), 'target')})"
     if name == "test_scores":
         return "\n".join(f"{target}  {score_words(**score)}" for target, score in scores.items())
     return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else fact_line(name, facts[name])

@@ -20,7 +20,6 @@ from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_
 from graphormer_sepnorm.runs.plots import new_figure
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.scores import (
-    MOST_DRAWN,
     STACK,
     Predicted,
     columns_of,
@@ -228,7 +227,7 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     if len(y) < LEAST_LABELS:
         return {"n": len(y), "runs": {}}
     values = [METRICS[metric].or_nan(y, each) for each in predictions]
-    drawn = resampled(metric, y, predictions) if len(y) <= MOST_DRAWN else np.full((1, len(runs)), np.nan)
+    drawn = resampled(metric, y, predictions)
     with_bounds = compare_bounds(runs, columns)
     sign = 1 if METRICS[metric].higher_is_better else -1
     result = {}
@@ -258,8 +257,7 @@ def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
         return []
     likelihoods = np.stack([log_likelihoods(y, bounds, each) for each in predictions], axis=1)
     likelihoods = likelihoods[~np.isnan(likelihoods).any(axis=1)]
-    draws = draws_of(len(likelihoods))[: None if len(likelihoods) <= MOST_DRAWN else 1]
-    drawn = np.stack([likelihoods[rows].mean(axis=0) for rows in draws])
+    drawn = np.stack([likelihoods[rows].mean(axis=0) for rows in draws_of(len(likelihoods))])
     values = [each.log_likelihood for each in scores]
     return [
         {name: or_none(value) for name, value in asdict(each).items()} | difference_to_first(values, drawn, place, 1)

@@ -27,14 +27,21 @@ from graphormer_sepnorm.table_model.features import ConditionColumn, with_known
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, check_table
 from graphormer_sepnorm.table_model.reliability import measure_trust
-from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target, scores_of
+from graphormer_sepnorm.table_model.scores import (
+    STACK,
+    Predicted,
+    left_out_of_mean,
+    scores_by_target,
+    scores_of,
+    without,
+)
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import read_usable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes, Structures, known_molecules, structures_of
-from graphormer_sepnorm.tasks import TASKS, make_task
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.tasks.scales import named_unit
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -182,26 +189,30 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, st
     make_task(task).check_scorable(y, "test")
     members = dict(zip(model.members, each_by_itself(task, stacked.by_member), strict=True))
     predicted = Predicted(task, y, {STACK: model.final(stacked.values), **members}, means, rows.bounds)
-    exact, filled = predicted.of(slice(None))
+    left_out, final = left_out_of_mean(task, y), predicted.by_name[STACK]
+    judged = without(y, task, left_out)
+    exact, filled = replace(predicted, y=judged).of(slice(None))
     weights = [dict(zip(task.targets, row.round(4).tolist(), strict=True)) for row in model.weights]
     result: dict = {
         **rows.source,
         "metric": task.metric,
+        "value": METRICS[task.metric](judged, final),
+        "scores": TASKS[task.kind].scores(judged, final),
         "n": len(y),
         "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
         "members": {name: scores_of(task, exact, filled[name]) for name in members},
         "weights": dict(zip(model.members, weights, strict=True)),
         "targets": scores_by_target(predicted),
     }
-    if missing := make_task(task).left_out(y):
-        result["left_out"] = missing
+    if left_out:
+        result["left_out"] = left_out
     if rows.bounds is not None and np.isfinite(rows.bounds).any():
         censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
         result["censored"] = dict(zip(task.targets, censored, strict=True))
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
-    known_of = result, task, y, stacked.values, stacked.by_member, rows.table, rows.bounds
-    return StackScores(*known_of, plain=stacked.values, expected=stacked.spread).of(predicted.by_name[STACK])
+    known_of = result, task, y, final, stacked.by_member, rows.table, rows.bounds
+    return StackScores(*known_of, plain=stacked.values, expected=stacked.spread)
 
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
@@ -267,6 +278,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "metric": model.task.metric,
         "test": None if is_final else run.saved_test().get("value"),
         "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
+        "left_out_of_test": list(run.saved_test().get("left_out", {})) or None,
         "out_of_fold": run.saved_test().get("value") if is_final else None,
         "intervals": None if of_classes else trust is not None and trust.intervals is not None,
         "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,

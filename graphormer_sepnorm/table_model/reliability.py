@@ -65,7 +65,7 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> d
     """The coverage of intervals, of bounds too, their mean width, and the factor on it that would hold as promised.
 
     Each is [T], NaN where it is undefined or where there are no intervals at this confidence level."""
-    names = ["coverage", "mean_width", "needed_width"]
+    names = ["coverage", "mean_width", "needed_factor"]
     names += [] if test.bounds is None else ["coverage_of_bounds", "coverage_of_all"]
     try:
         low, high = intervals.ends(confidence, test.prediction, test.spread, test.task.limits)
@@ -114,7 +114,7 @@ def low_coverage(result: dict) -> list[str]:
     level, sentences = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
-            share, factor = percent(float(level)), trust.get("needed_width", {}).get(level, {}).get(name)
+            share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
             inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
             needed = ""
             if factor is not None:
@@ -161,12 +161,10 @@ def no_better(result: dict) -> list[str]:
 
 def unjudged(result: dict) -> list[str]:
     """Why targets are not judged, or not scored."""
-    targets, title = result.get("targets", {}), METRICS[result["metric"]].title
-    reasons = {
-        name: f" is left out of the test {title}: {reason}" for name, reason in result.get("left_out", {}).items()
-    }
-    reasons |= {name: f": {facts['warning']}" for name, facts in targets.items() if "warning" in facts}
-    return [f"{name}{reason}" for name, reason in reasons.items()]
+    targets, mean = result.get("targets", {}), f" is left out of the mean {METRICS[result['metric']].title}"
+    reasons = {name: f": {facts['warning']}" for name, facts in targets.items() if "warning" in facts}
+    left_out = {name: mean + reasons.get(name, f": {reason}") for name, reason in result.get("left_out", {}).items()}
+    return [f"{name}{reason}" for name, reason in (reasons | left_out).items()]
 
 
 def clear_error(y: np.ndarray, probability: np.ndarray) -> float | None:

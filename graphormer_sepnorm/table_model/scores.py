@@ -2,19 +2,19 @@
 
 Axis letters: M test molecules, C columns of a target, P predictions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.numbers import counted
-from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded, top_scores
 from graphormer_sepnorm.tasks.metrics import Metric
 
 RESAMPLES = 1_000
-MOST_DRAWN = 10_000  # most labels that are bootstrapped; with more, the interval is very narrow
+MOST_DRAWN = 10_000  # labels of a resample; of more labels, the interval is somewhat too wide
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN, STACK = "mean", "stack"
 OfRows = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -81,18 +81,13 @@ def columns_of(task: TaskConfig) -> dict[str, slice]:
 
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     y, by_name = predicted.of(columns)
-    metric = METRICS[predicted.task.metric]
-    scores: dict = {"n": len(y)}
+    metric, scores = METRICS[predicted.task.metric], facts_of_labels(predicted.task, columns, predicted.y)
     scores["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
-    if TASKS[predicted.task.kind].predicts_probabilities:
-        scores["rarer"] = rarer_class(predicted.task, columns, y)
-    if warning := reason_not_to_judge(scores):
-        scores["warning"] = warning
     if bounds := predicted.with_bounds(columns):
         scores["bounds"] = bounds
     if tops := predicted.tops(columns):
         scores["top"] = tops
-    if not 2 <= len(y) <= MOST_DRAWN:
+    if len(y) < 2:
         return scores
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     scores["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
@@ -106,6 +101,27 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
             pair = [names.index(STACK), names.index(rival)]
             scores[against] = paired_difference(metric, y, by_name[STACK], by_name[rival], drawn[:, pair])
     return scores
+
+
+def facts_of_labels(task: TaskConfig, columns: slice, y: np.ndarray) -> dict:
+    """The number of the labels of a target among those of all [M, T], and why they are too few to judge, if so."""
+    y = y[~np.isnan(y[:, columns]).all(axis=1), columns]
+    of_classes = TASKS[task.kind].predicts_probabilities
+    facts = {"n": len(y)} | ({"rarer": rarer_class(task, columns, y)} if of_classes else {})
+    warning = reason_not_to_judge(facts)
+    return facts | ({"warning": warning} if warning else {})
+
+
+def left_out_of_mean(task: TaskConfig, y: np.ndarray) -> dict[str, str]:
+    """The targets without a score, or with too few labels [M, T] if there are enough of others, and the reasons."""
+    facts = {name: facts_of_labels(task, columns, y) for name, columns in columns_of(task).items()}
+    few = {name: each["warning"] for name, each in facts.items() if "warning" in each}
+    return make_task(task).left_out(y) | (few if len(few) < len(facts) else {})
+
+
+def without(y: np.ndarray, task: TaskConfig, left_out: Collection[str]) -> np.ndarray:
+    """Labels [M, T] without those of some targets, of which each has a score of its own."""
+    return y if TASKS[task.kind].adds_up else np.where([name in left_out for name in task.targets], np.nan, y)
 
 
 def rarer_class(task: TaskConfig, columns: slice, y: np.ndarray) -> dict[str, str | int]:
@@ -160,8 +176,8 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
 
 
 def draws_of(count: int) -> np.ndarray:
-    """The rows of bootstrap resamples: [RESAMPLES, count]."""
-    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+    """The rows of bootstrap resamples: [RESAMPLES, count], or ``MOST_DRAWN`` in place of more."""
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, min(count, MOST_DRAWN)))
 
 
 def score_of_draws(of_rows: OfRows, y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -93,12 +92,6 @@ class Scores:
     def spread(self) -> np.ndarray:
         """[M, tasks] standard deviation over the networks, which scales the intervals."""
         return spread_of_models(self.by_network)
-
-    def of(self, prediction: np.ndarray) -> Self:
-        """The scores of another prediction [M, tasks] for the same molecules."""
-        value = METRICS[self.task.metric](self.y, prediction)
-        scores = {"value": value, "scores": TASKS[self.task.kind].scores(self.y, prediction)}
-        return replace(self, result=self.result | scores, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
         """Writes the predictions as a table and a plot, and then ``test.json``, with which the run is finished."""

@@ -64,7 +64,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     table["a"] = table["a"].astype(object)
     table.loc[7, "a"] = "high"
     code, result, messages = train(table, "--target-columns", "a", "b", "--task", "regression", "--split", "scaffold")
-    assert code == 0 and "3 rows were skipped" in messages
+    assert code == 0 and "3 rows were skipped" in messages and "\nb: MAE " in messages
     assert (result["rows"], result["skipped"], result["metric"]) == (117, 3, "mae")
     assert set(result["scores"]) == {"mae", "rmse", "r2", "spearman"} and result["scores"]["mae"] == result["value"]
     run = tmp_path / "run"

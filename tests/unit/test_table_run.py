@@ -166,6 +166,9 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert fit_run(trained.labelled, trained.options, other, run, Plan(3, quick=True, resume=True)) != second
     whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
+    before = run.report.stat().st_mtime_ns
+    assert fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True)) == whole
+    assert run.report.stat().st_mtime_ns == before and "finished" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_bounds_become_numbers(tmp_path):

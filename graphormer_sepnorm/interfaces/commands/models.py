@@ -111,7 +111,8 @@ def target_lines(result: dict) -> Iterator[str]:
     trust = result.get("trust", {})
     level = usual_confidence(trust)
     held = trust["coverage"][level] if level else {}
-    for target, score in targets_on_test(result).items():
+    every = targets_on_test(result)
+    for target, score in ((name, each) for name, each in every.items() if name not in result.get("left_out", {})):
         decimals = decimals_for([score["value"]])
         ends = f" (95 % interval {shown_interval(score['interval'], decimals)})" if score["interval"] else ""
         labels = counted(score["molecules"], "label")

@@ -39,7 +39,7 @@ def serve(
     """
     with leaving_at_once():
         try:
-            from graphormer_sepnorm.interfaces.web.app import Page, is_local, make_server
+            from graphormer_sepnorm.interfaces.web.app import is_local, make_app, make_server
         except ModuleNotFoundError as error:
             raise not_installed("the page", str(error.name), "web") from None
         from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, Worker
@@ -54,20 +54,15 @@ def serve(
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
         trainings = open_things.enter_context(contextlib.closing(Trainings(runs, device))) if runs else None
 
-        def open_queue(models: list[str]) -> JobQueue:
-            return JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
+        def open_worker(names: list[str]) -> Worker:
+            return Worker(service_of, names or models, confidence, device, precision)
 
         names = (host, "localhost", "127.0.0.1", "::1") if local else None
-        options = {
-            "token": token,
-            "names": names,
-            "trainings": trainings,
-            "root": f"/{root_path.strip('/')}".rstrip("/"),
-        }
-        page = open_things.enter_context(contextlib.closing(Page(open_queue, models, **options)))
-        if words := page.queue.facts.about.get("training"):  # not finished
+        root = f"/{root_path.strip('/')}".rstrip("/")
+        queue = open_things.enter_context(contextlib.closing(JobQueue(open_worker, limits, store)))
+        if words := queue.facts.about.get("training"):  # not finished
             shared.tell([words])
-        server = make_server(page)
+        server = make_server(make_app(queue, token, names, trainings, root))
         address = address_of(listener, host)
         entrance = f"{address}/?token={token}" if token and not os.environ.get(TOKEN_VARIABLE) else f"{address}/"
         shared.tell([f"open {entrance} in a browser; Ctrl-C closes the page"])

@@ -131,14 +131,16 @@ def print_result(result: object, is_told: bool = True) -> None:
 
 
 def test_score_words(result: dict) -> str:
-    """The test score with the decimals of the report, and the forest's in brackets if there is one."""
-    from graphormer_sepnorm.runs.numbers import shown_together  # these imports take a while
+    """The test score with the decimals of the report, the number of targets, and the forest's score if there is one."""
+    from graphormer_sepnorm.runs.numbers import counted, shown_together  # these imports take a while
     from graphormer_sepnorm.tasks import METRICS
 
     forest = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
     value, rival = shown_together([result["value"], forest], result["value"])
-    beside = "" if forest is None else f" (a forest: {rival})"
-    return f"{METRICS[result['metric']].title} {value}{beside}"
+    targets = result.get("targets", {}).keys()
+    more = [f"mean of {counted(len(targets - result.get('left_out', {})), 'target')}"] if len(targets) > 1 else []
+    more += [] if forest is None else [f"a forest: {rival}"]
+    return f"{METRICS[result['metric']].title} {value}" + (f" ({', '.join(more)})" if more else "")
 
 
 @dataclass(frozen=True)

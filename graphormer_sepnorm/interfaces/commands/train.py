@@ -18,7 +18,7 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.evaluate import targets_on_test
@@ -31,6 +31,7 @@ from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tables.splits import known_words
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -79,7 +80,7 @@ class EnsembleOptions:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
-BEGINNING = "Your table"
+BEGINNING, MOST_TARGETS = "Your table", 12  # of which each has a line
 NETWORKS: dict[str, Any] = {"default": "as in the recipe", "panel": "Training of networks"}
 OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
 OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
@@ -161,9 +162,11 @@ def train(
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
-    say_once(left_out_lines(result))
+    say_once([*left_out_lines(result), *target_lines(result)])
     where = result["split"] if options is not None and options.final else "test"
-    say_once([f"{folder}: {where} {shared.test_score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
+    scores = {} if "deviation" in result else targets_on_test(result)
+    only = score_words(*scores.values()) if len(scores) == 1 else ""
+    say_once([f"{folder}: {where} {shared.test_score_words(result)}{only}, {seconds:.0f} s"])
     if options is not None and not is_on_page():
         say_once(next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
@@ -204,13 +207,22 @@ def left_out_lines(result: dict) -> Iterator[str]:
         yield f"{counted(count, 'bound')} among the labels of {target} {are} not in this score{right}"
 
 
-def interval_words(result: dict) -> str:
-    """The interval of the only score of a table model, to follow the score; empty without one, and for folds."""
-    scores = list(targets_on_test(result).values())
-    if "deviation" in result or len(scores) != 1 or not scores[0]["interval"]:
-        return ""
-    ends = shown_interval(scores[0]["interval"], decimals_for([scores[0]["value"]]))
-    return f", 95 % interval {ends} on {counted(scores[0]['molecules'], 'label')}"
+def target_lines(result: dict) -> Iterator[str]:
+    """The score of each of several targets that can be judged; of many, the best and the worst."""
+    every = {name: each for name, each in targets_on_test(result).items() if name not in result.get("left_out", {})}
+    metric, names = METRICS[result["metric"]], list(every) if len(result.get("targets", ())) > 1 else []
+    if len(names) > MOST_TARGETS:
+        best_first = sorted(names, key=lambda name: every[name]["value"], reverse=metric.higher_is_better)
+        names = [best_first[0], best_first[-1]]
+        yield f"the best and the worst of {len(every)} targets; {REPORT} has all"
+    for name in names:
+        yield f"{name}: {metric.title} {shown(every[name]['value'])}{score_words(every[name])}"
+
+
+def score_words(score: dict) -> str:
+    """The interval of a score and the number of labels, to follow it."""
+    ends = shown_interval(score["interval"], decimals_for([score["value"]])) if score["interval"] else ""
+    return f"{ends and ', 95 % interval '}{ends} on {counted(score['molecules'], 'label')}"
 
 
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """The addresses for programs, below ``/api``, and what those for people share with them."""
 
-import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job, saved_table
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction
 from graphormer_sepnorm.tables.formats.table import places_of_column
 from graphormer_sepnorm.tables.formats.text import DELIMITERS, split_fields
+from graphormer_sepnorm.tables.writers.base import as_csv, as_utf8
 
 MOST_SHOWN_OF_NAME = 100
 LINES_LOOKED_AT = 100
@@ -130,12 +130,6 @@ def unique_names(job: Job) -> list[str]:
     return names
 
 
-def csv_of_smiles(smiles: Iterable[str | None]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one or ""] for one in smiles)])
-    return text.getvalue().encode(errors="replace")
-
-
 def kind_of_text(text: str, smiles_column: str = "") -> str:
     """The kind of a pasted text: ".csv" if its first line names a column of molecules, else ".smi".
 
@@ -208,7 +202,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         """Whether tables are computed; needs no token."""
         is_well = await queue.is_well()
         return JSONResponse(
-            {"status": "ok" if is_well else "failed", "waiting": len(queue.waiting)}, 200 if is_well else 503
+            {"status": "ok" if is_well else "failed", "waiting": queue.waiting}, 200 if is_well else 503
         )
 
     @app.get("/api/model", tags=["model"])
@@ -224,7 +218,8 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
                 f"the list has {len(molecules.smiles)} molecules: give at most {queue.limits.rows} at once"
             )
         options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
-        return status_of(queue.submit(io.BytesIO(csv_of_smiles(molecules.smiles)), ".csv", "the list", options))
+        table = as_csv([["smiles"], *([as_utf8(one or "")] for one in molecules.smiles)])
+        return status_of(queue.submit(io.BytesIO(table), ".csv", "the list", options))
 
     @given.post("/file", status_code=202)
     def predict_file(

@@ -8,7 +8,6 @@ import contextlib
 import hmac
 import ipaddress
 import re
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -211,15 +210,15 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
                 status, sentence = 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             case InputError():
                 status, sentence = 422, error.sentence
-        if is_open(path):  # which says nothing of the models
-            return refusal(path, status, as_text(sentence), headers)
-        if status == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:  # Starlette's if no route has the address
-            excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
-            if not f"{path}/".startswith("/api/"):
-                return pages("missing.html", 404, path=excerpt)
-            return JSONResponse({"detail": f"there is no address {excerpt}: /docs lists the addresses below /api"}, 404)
-        if path.startswith("/api/"):
-            return refusal(path, status, as_text(sentence), headers)
+        excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
+        is_for_programs = f"{path}/".startswith("/api/")
+        is_missing = status == 404 and sentence == HTTPStatus.NOT_FOUND.phrase  # of Starlette, for no route
+        if is_missing and is_for_programs:
+            sentence = f"there is no address {excerpt}: /docs lists the addresses below /api"
+        if is_for_programs or is_open(path):  # which says nothing of the models
+            return refusal(f"{path}/", status, as_text(sentence), headers)
+        if is_missing:
+            return pages("missing.html", 404, path=excerpt)
         name = "problem.html" if "hx-request" in request.headers else "page.html"
         return pages(name, status, headers=headers, problem=as_text(sentence))
 
@@ -232,10 +231,9 @@ def make_app(
     token: str | None = None,
     names: tuple[str, ...] | None = None,
     trainings: Trainings | None = None,
-    use: Callable[[list[str]], None] | None = None,
     root: str = "",
 ) -> FastAPI:
-    """The page as an ASGI application; ``use`` exchanges the models, without ``trainings`` it offers none."""
+    """The page as an ASGI application, which offers no trainings without ``trainings``."""
     app = FastAPI(
         title="graphormer-sepnorm",
         version=__version__,
@@ -254,38 +252,11 @@ def make_app(
     add_pictures(app, queue)
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
-    add_training(app, queue, pages, trainings, use)
+    add_training(app, queue, pages, trainings)
     add_entrance(app, pages, token, root)
     add_problems(app, pages)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     return app
-
-
-class Page:
-    """The page of models by their names, whose place others can take, as an ASGI application."""
-
-    def __init__(self, open_queue: Callable[[list[str]], JobQueue], models: list[str], **options: Any):
-        """With the options of ``make_app``."""
-        self.open_queue, self.models = open_queue, models
-        self.queue = open_queue(models)
-        self.make = lambda queue: make_app(queue, use=self.use, **options)
-        self.app = self.make(self.queue)
-        self.exchanging = threading.Lock()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
-
-    def use(self, models: list[str]) -> None:
-        """Exchanges the models for others, if none for the first ones; after an InputError, those before stay."""
-        with self.exchanging:
-            if not all(job.is_over for job in list(self.queue.jobs.values())):
-                raise InputError("tables are being computed with this model: wait for them, or cancel them")
-            queue, before = self.open_queue(models or self.models), self.queue
-            self.queue, self.app = queue, self.make(queue)
-            before.close()
-
-    def close(self) -> None:
-        self.queue.close()
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:

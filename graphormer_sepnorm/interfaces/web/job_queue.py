@@ -11,9 +11,8 @@ import secrets
 import threading
 import time
 import traceback
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
@@ -147,30 +146,48 @@ class JobLimits:
 
 
 class JobQueue:
-    """The queue and the thread that works on it, with a worker that has ``service.PredictionService``.
+    """Tables, and the thread that computes them, with a worker that has ``service.PredictionService``.
 
     The lock is held for moments only: nothing is computed or written meanwhile, so that handlers of requests may wait
     for it. Uploads are in the folder of the store until they are read; those that a killed page left are removed.
     """
 
-    def __init__(self, worker: Worker, limits: JobLimits, store: ResultStore):
-        self.worker, self.limits, self.store = worker, limits, store
-        self.facts = cast(ModelFacts, worker.ask(limits.step_seconds, "facts"))
-        self.jobs: OrderedDict[str, Job] = OrderedDict()
-        self.waiting: deque[Job] = deque()
-        self.changed = threading.Condition()
+    def __init__(self, open_worker: Callable[[list[str]], Worker], limits: JobLimits, store: ResultStore):
+        """``open_worker`` gives the worker of models by their names, by default of the usual ones."""
+        self.open_worker, self.limits, self.store = open_worker, limits, store
+        self.worker, self.facts = self.opened([])
+        self.exchanging = threading.Lock()
+        self.jobs: dict[str, Job] = {}
+        self.current: Job | None = None  # whose step was the last to begin
+        self.lock = threading.RLock()
         self.is_open = True
         self.claim = contextlib.ExitStack()
         self.uploads = self.claim.enter_context(own_folder(store.folder, "uploads-"))
-        self.thread = threading.Thread(target=self.work, daemon=True)
-        self.thread.start()
+        self.steps = ThreadPoolExecutor(1)
+
+    def opened(self, models: list[str]) -> tuple[Worker, ModelFacts]:
+        worker = self.open_worker(models)
+        return worker, cast(ModelFacts, worker.ask(self.limits.step_seconds, "facts"))
+
+    def use(self, models: list[str]) -> None:
+        """Exchanges the models for others; after an InputError, those before stay."""
+        with self.exchanging:
+            if not all(job.is_over for job in list(self.jobs.values())):
+                raise InputError("tables are being computed with this model: wait for them, or cancel them")
+            before, (worker, facts) = self.worker, self.opened(models)
+            with self.lock:
+                for job in self.jobs.values():  # that came meanwhile
+                    self.cancel(job)
+                self.jobs.clear()
+                self.worker, self.facts = worker, facts
+            before.end()
 
     def submit(self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "") -> Job:
         """Puts a table into the queue; raises InputError for what cannot be predicted or written, and QUEUE_FULL."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{title} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
         self.facts.check(options)
-        self.check_room(len(self.waiting))
+        self.check_room(self.waiting)
         number = secrets.token_hex(16)
         source = self.uploads / f"{number}{suffix}"
         keep(file, source, title)
@@ -178,7 +195,7 @@ class JobQueue:
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
         """Puts a table into the queue again, with the molecules of another column; raises as ``submit``."""
-        self.check_room(len(self.waiting))
+        self.check_room(self.waiting)
         columns = list(map(as_text, job.columns))  # as the page has them
         if columns.count(as_text(smiles_column)) != 1:
             raise InputError(f"{job.shown} does not have one column {smiles_column!r}")
@@ -192,12 +209,16 @@ class JobQueue:
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
-        with self.changed:
+        with self.lock:
             self.jobs[job.number] = job
-            self.waiting.append(job)
             self.forget_earliest()
-            self.changed.notify()
+            self.steps.submit(self.advance, job)
         return job
+
+    @property
+    def waiting(self) -> int:
+        """How many tables are not over, without the one whose step is computed."""
+        return sum(not job.is_over and job is not self.current for job in list(self.jobs.values()))
 
     def check_room(self, waiting: int) -> None:
         if not self.is_open or waiting >= self.limits.waiting:
@@ -213,14 +234,11 @@ class JobQueue:
 
     def find(self, number: str) -> Job | None:
         """The table with that address, in memory or in the store; None if there is none."""
-        with self.changed:
-            if job := self.jobs.get(number):
-                return job
-        job = self.store.load(number, self.facts)
-        if job:
-            with self.changed:
-                self.jobs[number] = job
-                self.forget_earliest()
+        if (job := self.jobs.get(number)) or not (job := self.store.load(number, self.facts)):
+            return job
+        with self.lock:
+            self.jobs[number] = job
+            self.forget_earliest()
         return job
 
     async def ask(self, question: str, *details: object) -> object:
@@ -236,48 +254,36 @@ class JobQueue:
     async def is_well(self) -> bool:
         """Whether tables are computed: a worker that has nothing to do is asked, and started again if it has ended."""
         try:
-            return self.thread.is_alive() and (
-                bool(self.worker.asked) or await self.ask(IS_MADE) == self.worker.identity
-            )
+            return bool(self.worker.asked) or await self.ask(IS_MADE) == self.worker.identity
         except (HTTPException, InputError):
             return False
 
     def cancel(self, job: Job) -> None:
-        with self.changed:
+        with self.lock:
             if not job.is_over:
                 job.state = "cancelled"
 
     def close(self) -> None:
         """Stops computing and keeps what is done; afterwards there is no thread, no process and no upload."""
-        with self.changed:
+        with self.lock:
             self.is_open = False
-            self.changed.notify()
         self.worker.interrupt()
-        self.thread.join()
+        self.steps.shutdown()
         self.worker.end()
-        for job in self.waiting:
-            self.finish(job)
         self.claim.close()
-
-    def work(self) -> None:
-        while True:
-            with self.changed:
-                self.changed.wait_for(lambda: self.waiting or not self.is_open)
-                if not self.is_open:
-                    return
-                job = self.waiting.popleft()
-                if not job.is_over:
-                    job.state = "computing"
-            for picture in list(self.worker.asked):  # whose time is not that of the table
-                with contextlib.suppress(CancelledError, TimeoutError):
-                    picture.exception(self.limits.step_seconds)
-            self.advance(job)
 
     def advance(self, job: Job) -> None:
         """Reads a table or computes its next chunk, and puts it back into the queue unless it is over."""
+        with self.lock:
+            self.current = job
+            if not job.is_over and self.is_open:
+                job.state = "computing"
+        for picture in list(self.worker.asked):  # whose time is not that of the table
+            with contextlib.suppress(CancelledError, TimeoutError):
+                picture.exception(self.limits.step_seconds)
         started = time.monotonic()
         try:
-            if not job.is_over:
+            if not job.is_over and self.is_open:
                 self.step(job)
         except Exception as error:
             if self.is_open:
@@ -285,11 +291,11 @@ class JobQueue:
         job.seconds += time.monotonic() - started
         if not job.is_over and job.seconds > self.limits.seconds:
             job.fail(f"stopped after {self.limits.seconds / 60:g} minutes of computing; what is done is kept")
-        if job.is_over or not self.is_open:
-            self.finish(job)
-        else:
-            with self.changed:
-                self.waiting.append(job)
+        with self.lock:
+            if not job.is_over and self.is_open:
+                self.steps.submit(self.advance, job)
+                return
+        self.finish(job)
 
     def step(self, job: Job) -> None:
         if job.source:
@@ -305,9 +311,8 @@ class JobQueue:
                 job.single_until = done + len(rows)
                 return
             answers = [MoleculePrediction(error=f"this molecule could not be computed: {error}")]
-        for place, row in enumerate(rows):
-            if row.error:
-                answers[place] = MoleculePrediction(error=row.error)
+        pairs = zip(rows, answers, strict=True)
+        answers = [MoleculePrediction(error=row.error) if row.error else answer for row, answer in pairs]
         job.answers += answers
         self.store.add(job, answers=answers)
         if len(job.answers) == len(job.rows) and job.state == "computing":
@@ -339,7 +344,7 @@ class JobQueue:
             self.store.end(job)
         except Exception as error:
             job.problem = reason_of(error)
-        with self.changed:
+        with self.lock:
             self.forget_earliest()
 
 

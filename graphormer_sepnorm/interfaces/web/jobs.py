@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -159,23 +160,22 @@ def saved_table(job: Job, suffix: str) -> bytes:
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
-    values = [cells_at(answers, column) for column in job.added]
-    cells: list[Cells] = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in values]
-    kinds = [one.kind if isinstance(each, np.ndarray) else "text" for one, each in zip(job.added, values, strict=True)]
-    added = [AddedColumn(safe(column.name), kind) for column, kind in zip(job.added, kinds, strict=True)]
+    added, cells = zip(*(written_column(answers, column, safe) for column in job.added), strict=True)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"predictions{suffix}"
-        write_whole(out, [*map(safe, job.columns)], rows, added, cells)
+        write_whole(out, [*map(safe, job.columns)], rows, added, list(cells))
         return out.read_bytes()
 
 
-def cells_at(answers: list[MoleculePrediction], column: ColumnFacts) -> Cells:
+def written_column(
+    answers: list[MoleculePrediction], column: ColumnFacts, safe: Callable[[str], str]
+) -> tuple[AddedColumn, Cells]:
     """A column: of numbers, or of texts if one of its cells is a text."""
-    cells = [cell_at(answer, column.place) for answer in answers]
+    cells, name = [cell_at(answer, column.place) for answer in answers], safe(column.name)
     if any(isinstance(cell, str) for cell in cells):
-        digits = digits_of(column.kind)
-        return [cell if isinstance(cell, str) else text_of_number(cell, digits) for cell in cells]
-    return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
+        texts = [cell if isinstance(cell, str) else text_of_number(cell, digits_of(column.kind)) for cell in cells]
+        return AddedColumn(name, "text"), list(map(safe, texts))
+    return AddedColumn(name, column.kind), np.array([math.nan if cell is None else cell for cell in cells], np.float64)
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:

@@ -257,8 +257,8 @@ Pages = Callable[..., HTMLResponse]  # of the name of a template, a status, head
 
 def make_pages(queue: JobQueue, root: str = "") -> Pages:
     """Jinja's templates, with ``root`` before each address; everything in them is escaped."""
-    folder, facts, confidence = Path(__file__).parent / "templates", queue.facts, queue.facts.confidence
-    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True)
+    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
     environment.filters.update(
         number=as_shown,
         unit=in_unit,
@@ -273,13 +273,12 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
     )
     environment.globals.update(
         root=root,
-        facts=facts,
         limits=queue.limits,
         version=__version__,
         metrics=METRICS,
         zip=zip,
-        grouped_bars=partial(grouped_bars, facts),
-        is_measured=partial(is_measured, facts),
+        grouped_bars=grouped_bars,
+        is_measured=is_measured,
         differ=differ,
         kinds=TABLE_KINDS,
         knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
@@ -287,14 +286,18 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
         smi_columns=COLUMNS,
         no_columns=NO_COLUMNS,
         other_conditions=OTHER_CONDITIONS,
-        confidences=[] if confidence is None else sorted({confidence, *CONFIDENCES}),
-        usual=Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
         meanings=MEANINGS,
-        descriptions={target: known.description for target, known in facts.endpoints.items()},
     )
 
     def page(name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> HTMLResponse:
-        return HTMLResponse(environment.get_template(name).render(values), status, headers)
+        facts, confidence = queue.facts, queue.facts.confidence
+        of_models = {
+            "facts": facts,
+            "confidences": [] if confidence is None else sorted({confidence, *CONFIDENCES}),
+            "usual": Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
+            "descriptions": {target: known.description for target, known in facts.endpoints.items()},
+        }
+        return HTMLResponse(environment.get_template(name).render(of_models | values), status, headers)
 
     return page
 

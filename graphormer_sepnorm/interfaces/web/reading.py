@@ -1,9 +1,9 @@
 """Reading of uploaded tables in the worker process, and how the command ``train`` understands them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, repeat
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,12 @@ from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.commands.own_table import detected, only_target
 from graphormer_sepnorm.interfaces.commands.train import RunOptions
 from graphormer_sepnorm.interfaces.web import schemas
-from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget, TableRow, TableRows
+from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget, TableRow
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS, refuse_large
-from graphormer_sepnorm.tables.formats.table import NoColumn, WholeTable, printable
+from graphormer_sepnorm.tables.formats.table import NoColumn, Row, WholeTable, printable
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
 from graphormer_sepnorm.tables.options import TableOptions
@@ -31,7 +31,7 @@ MOST_EXAMPLES, MOST_REASONS = 3, 20
 MOST_CLASSES = 12
 
 
-def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> TableRows:
+def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> WholeTable:
     """The table in a file that messages call ``title``; raises NoColumn, and InputError for none or too large a one.
 
     A small workbook can unpack to very many characters, and its cells can share one long text.
@@ -40,12 +40,12 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Tab
         if kind_of(path) in SPREADSHEET_KINDS:
             refuse_large(path, str(path), MOST_CHARACTERS)
         with open_table(path, named_column(path, smiles_column or None)) as table:
-            rows, characters = [], 0
+            rows, characters = list[Row](), 0
             for row in islice(table.rows, most_rows + 1):
                 characters += len(row.fields) + sum(map(len, row.fields))
                 if characters > MOST_CHARACTERS:
                     raise InputError(f"{title} has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
-                rows.append(TableRow(row.fields, row.smiles, row.error))
+                rows.append(row)
     except NoColumn as error:
         raise NoColumn(error.sentence.replace(str(path), title), error.columns) from None
     except InputError as error:
@@ -55,21 +55,20 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Tab
         raise InputError(f"{title} has more than {most_rows:,} molecules, which is the most for this page: {advice}")
     if not rows:
         raise InputError(f"{title} has no molecules")
-    return TableRows(table.columns, rows, table.columns[table.smiles_place], [], "", table.delimiter, table.header)
+    return WholeTable(table.columns, rows, table.delimiter, table.smiles_place, table.header)
 
 
-def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> TableRows:
+def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> tuple[WholeTable, str]:
     """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
     try:
-        return read_rows(path, title, smiles_column, most_rows)
+        return read_rows(path, title, smiles_column, most_rows), ""
     except NoColumn as error:
         problem, columns = asked_column(title, smiles_column, error.columns), error.columns
     once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {title} should name the columns, each with another name")
     table = read_rows(path, title, once, most_rows)
-    rows = [replace(row, smiles="") for row in table.rows]
-    return replace(table, rows=rows, smiles_column="", problem=problem)
+    return replace(table, rows=[replace(row, smiles="") for row in table.rows]), problem
 
 
 def asked_column(title: str, smiles_column: str, columns: list[str]) -> str:
@@ -81,19 +80,19 @@ def asked_column(title: str, smiles_column: str, columns: list[str]) -> str:
     return f"{title} has {count_words} {printable(smiles_column)!r}: choose the one that has the SMILES"
 
 
-def under_conditions(table: TableRows, names: tuple[str, ...], values: dict[str, str], title: str) -> list[TableRow]:
+def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str, str], title: str) -> list[TableRow]:
     """The rows with the named conditions: of the table, else given for all rows; raises InputError for neither."""
-    if not names:
-        return table.rows
     places = places_of(title, table.columns, [name for name in names if name in table.columns])
     if missing := [name for name in names if name not in places and not values.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
     columns = list(places.values())
     texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
-    in_columns: dict[str, Iterable[str]] = dict(zip(places, zip(*texts, strict=True), strict=True))
-    in_columns |= {name: repeat(condition_text(values[name])) for name in names if name not in places}
-    of_rows = zip(*map(in_columns.__getitem__, names), strict=False)
-    return [replace(row, conditions=conditions) for row, conditions in zip(table.rows, of_rows, strict=False)]
+    of_form = {name: condition_text(values[name]) for name in names if name not in places}
+    of_rows = (of_form | dict(zip(places, each, strict=True)) for each in texts)
+    return [
+        TableRow(row.fields, row.smiles, row.error, conditions=tuple(each[name] for name in names))
+        for row, each in zip(table.rows, of_rows, strict=True)
+    ]
 
 
 def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
@@ -103,15 +102,14 @@ def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.Traini
     except NoColumn as error:
         problem = as_text(asked_column(title, choice.smiles_column, error.columns))
         return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
-    rows, place = table.rows, table.columns.index(table.smiles_column)
-    content = WholeTable(table.columns, [*rows], table.delimiter, place, table.header)
-    look = schemas.TableLook(list(looked_columns(content)), len(rows), as_text(table.smiles_column))
+    column = as_text(table.columns[table.smiles_place])
+    look = schemas.TableLook(list(looked_columns(table)), len(table.rows), column)
     try:
         seed = find_recipe(RunOptions(csv=title).found_recipe).train.seed
-        targets = choice.targets or list(only_target(str(path), content, choice.given()))
+        targets = choice.targets or list(only_target(str(path), table, choice.given()))
         choice = choice.model_copy(update={"targets": targets})
-        options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
-        labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, content), table_task(options))
+        options, sentences = detected(str(path), table, choice.given(), choice.task or None, seed)
+        labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, table), table_task(options))
     except InputError as error:
         return replace(look, problem=as_text(error.sentence.replace(str(path), title)))
     first = sorted(labelled.skipped)[:MOST_REASONS]

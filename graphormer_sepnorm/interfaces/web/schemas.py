@@ -319,5 +319,4 @@ class TableRows:
     smiles_column: str  # "" if there is none
     added: list[ColumnFacts]
     problem: str = ""
-    delimiter: str = ""  # of a CSV
     header: int = 0  # lines above the first row

@@ -1,19 +1,18 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from rdkit import Chem
-from rdkit.Chem.Draw import rdMolDraw2D
 
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain.pictures import draw, set_look
+from graphormer_sepnorm.explain.pictures import draw, plain_svg
 from graphormer_sepnorm.interfaces.web import reading, schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.options import Answers
@@ -35,9 +34,8 @@ from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tasks import TASKS
 
-WIDTH, HEIGHT = 220, 120
+PICTURE = 220, 120  # width and height
 MOST_ATOMS_DRAWN = 200
-LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture", "weights", "parameters", "training_data", "metric", "validation", "test", "vocabulary", "salts",
     "licence", "digest",
@@ -142,13 +140,14 @@ class PredictionService:
     def read(self, path: Path, title: str, most_rows: int, options: Options, smiles_column: str) -> schemas.TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
-        table = reading.read_table(path, title, smiles_column, most_rows)
+        table, problem = reading.read_table(path, title, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
         rows = reading.under_conditions(table, names, options.conditions, title)
         taken = {column.name for column in added}
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in table.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
-        return replace(table, rows=rows, added=added)
+        smiles_column = "" if problem else table.columns[table.smiles_place]
+        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
@@ -185,11 +184,7 @@ class PredictionService:
     def structure(self, smiles: str) -> str:
         mol = read_small(smiles)
         with one_molecule(smiles):
-            canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
-            set_look(canvas, LOOK)
-            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
-            canvas.FinishDrawing()
-            return canvas.GetDrawingText()
+            return plain_svg(mol, PICTURE, bond_length=26)
 
     def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> schemas.AtomContributions:
         """Contributions to what is predicted under conditions; raises InputError as ``explain_rows``."""

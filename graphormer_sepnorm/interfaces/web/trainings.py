@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, ClassVar, Literal, cast, get_args
@@ -211,16 +210,14 @@ def reason_of_end(code: int, lines: list[str]) -> str:
     return "the training failed: the terminal of the server says where" if code else ""
 
 
-def add_training(
-    app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings | None, use: Callable[[list[str]], None] | None
-) -> None:
+def add_training(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings | None) -> None:
     """The page of trainings; without ``trainings`` it says how to start them."""
 
     @app.get("/train", include_in_schema=False)
     def start() -> Response:
         return pages("train.html", trainings=trainings, label_kinds=KINDS)
 
-    if trainings is None or use is None:
+    if trainings is None:
         return
     add_choosing(app, queue, pages, trainings)
 
@@ -240,7 +237,7 @@ def add_training(
     @app.post("/models", include_in_schema=False)
     def use_model(name: Annotated[str, Form()] = "") -> Response:
         """Predicts with the model of a training from now on; with no name, with those at the beginning."""
-        use([str(trainings.run(name).path)] if name else [])
+        queue.use([str(trainings.run(name).path)] if name else [])
         return RedirectResponse("/", 303)
 
 

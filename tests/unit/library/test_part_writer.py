@@ -127,10 +127,10 @@ def parquet(tmp_path):
 
 
 def rows(path, **options):
-    with open_partition(str(path), PartOptions(Selection("y"), **options), NO_CONDITIONS) as (schema, opened):
-        tables, smiles, errors = zip(*opened, strict=True)
+    with open_partition(str(path), PartOptions(Selection("y"), **options), NO_CONDITIONS) as (schema, opened, read):
+        tables, chunks = zip(*opened, strict=True)
     assert all(table.schema == schema for table in tables)
-    return pa.concat_tables(tables), [*chain(*smiles)], [*chain(*errors)]
+    return pa.concat_tables(tables), [*chain(*map(read, chunks))], [row.error for row in chain(*chunks)]
 
 
 def test_parquet_keeps_its_types_and_a_missing_smiles_is_an_empty_one(parquet, monkeypatch):

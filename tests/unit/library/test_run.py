@@ -210,17 +210,12 @@ def worker(threads: int) -> SimpleNamespace:
     return SimpleNamespace(address="tcp://there:1", state=SimpleNamespace(nthreads=threads))
 
 
-def test_a_worker_uses_the_requested_device_and_precision():
-    plugin = models()
-    plugin.setup(worker(1))
-    assert (plugin.compute.device, plugin.compute.precision) == (torch.device("cpu"), "bfloat16")
-    assert plugin.predictor.targets == ("logp",)
-
-
 def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
     with pytest.raises(InputError, match=r"tcp://there:1 has 8 threads: start workers with --nthreads 1"):
         models().setup(worker(8))
     plugin = models()
+    plugin.setup(worker(1))
+    assert (plugin.compute.device, plugin.compute.precision) == (torch.device("cpu"), "bfloat16")
     monkeypatch.setattr(engine, "__version__", "0.0")
     with pytest.raises(InputError, match=f"tcp://there:1 has version 0.0: install {plugin.version} there"):
         plugin.setup(worker(1))

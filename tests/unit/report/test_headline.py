@@ -129,6 +129,8 @@ def test_several_targets_have_a_card_for_their_mean():
     mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))
     assert (mean.title, mean.value) == ("Mean of 2 targets", "0.500")
     assert mean.lines == ("Forest: 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
+    mean, *_ = cards(reported(result({"a": facts(), "b": facts()}, left_out={"b": "too few"})))
+    assert mean.title == "Mean of 1 target" and "b" in mean.lines[0].split()[1]
 
 
 def test_a_card_has_the_coverage_of_the_sets_of_classes():

@@ -58,7 +58,7 @@ def test_coverage_and_width_on_test_by_hand():
     assert (found["coverage"], found["mean_width"]) == (0.5, 3)
     found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test.prediction)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
-    assert found["needed_width"]["0.5"] == {"a": 1} and found["needed_width"]["0.9"] == {"a": None}
+    assert found["needed_factor"]["0.5"] == {"a": 1} and found["needed_factor"]["0.9"] == {"a": None}
 
 
 def test_coverage_of_bounds_by_hand():
@@ -78,8 +78,8 @@ def test_the_width_that_intervals_would_need_by_hand():
     """Intervals of 0.5 are 2 to each side; errors are 1, 3, 4, 9 and unknown: half are within 1.5 times as much."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
     test = scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1)))
-    assert measure_interval(intervals, 0.5, test)["needed_width"] == 1.5
-    assert np.isnan(measure_interval(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))["needed_width"])
+    assert measure_interval(intervals, 0.5, test)["needed_factor"] == 1.5
+    assert np.isnan(measure_interval(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))["needed_factor"])
 
 
 @pytest.mark.parametrize(("errors", "grow"), [(range(29, -1, -1), True), (range(30), False), ([1] * 30, False)])
@@ -169,9 +169,11 @@ def test_a_calibration_error_that_chance_explains_is_none():
 def test_targets_that_are_not_judged_are_said_once():
     result = {
         "metric": "rocauc",
-        "targets": {"a": {"n": 9, "warning": "w"}, "b": {"n": 9}},
+        "targets": {"a": {"n": 9, "warning": "w"}, "b": {"n": 9}, "d": {"n": 1, "warning": "v"}},
         "left_out": {"a": "x", "c": "y"},
     }
-    assert unjudged(result) == ["a: w", "c is left out of the test ROC-AUC: y"]
+    assert unjudged(result) == [
+        "a is left out of the mean ROC-AUC: w", "d: v", "c is left out of the mean ROC-AUC: y"
+    ]  # fmt: skip
     facts = {"warning": "w", "n": 9, "against_mean": {"interval": [-0.1, 0.1]}}
     assert no_better(result | {"targets": {"a": facts}}) == []

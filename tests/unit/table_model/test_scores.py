@@ -1,5 +1,7 @@
 """Scores of targets by hand, and their intervals by what they promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import bootstrap
@@ -10,11 +12,14 @@ from graphormer_sepnorm.table_model.scores import (
     STACK,
     Predicted,
     correlation_of_ranks,
+    draws_of,
     informative,
+    left_out_of_mean,
     roc_auc_of_ranks,
     score_of_draws,
     scores_by_target,
     scores_of,
+    without,
 )
 from graphormer_sepnorm.tasks import METRICS
 
@@ -47,6 +52,24 @@ def test_scores_with_bounds_by_hand():
     whole, mean = found["a"]["bounds"][STACK], found["a"]["bounds"][MEAN]
     assert (whole["bounds"], whole["right_side"], mean["right_side"]) == (1, 0, 1)
     assert (whole["concordance"], mean["concordance"]) == (0.5, 0.5), "1 < 2 and 1 < >1"
+
+
+def test_targets_with_too_few_labels_are_left_out_of_the_mean():
+    """Of 30 labels, 10, 9 and none are 1."""
+    task = TaskConfig("classification", "rocauc", ("a", "b", "c"))
+    y = (np.arange(30.0)[:, None] < [10, 9, 0]).astype(float)
+    left_out = left_out_of_mean(task, y)
+    assert list(left_out) == ["c", "b"] and "9 of 30" in left_out["b"] and "none of 30" in left_out["c"]
+    assert np.isnan(without(y, task, left_out)).tolist() == [[False, True, True]] * 30
+    assert list(left_out_of_mean(replace(task, targets=("b", "c")), y[:, 1:])) == ["c"], "all are too few"
+    assert left_out_of_mean(TWO, np.array([[1.0, 1], [2, NAN]])) == {
+        "b": "only 1 test molecule has a label: its error is not a score"
+    }
+
+
+def test_a_resample_has_as_many_labels_as_there_are_up_to_a_limit():
+    assert draws_of(7).shape == (1000, 7)
+    assert (many := draws_of(20_000)).shape == (1000, 10_000) and many.max() == 19_999
 
 
 @pytest.mark.slow

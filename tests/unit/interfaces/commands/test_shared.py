@@ -28,7 +28,7 @@ from graphormer_sepnorm.interfaces.commands.shared import (
     read_conditions,
     report_rows,
 )
-from graphormer_sepnorm.interfaces.commands.train import OF_ENSEMBLES, EnsembleOptions
+from graphormer_sepnorm.interfaces.commands.train import OF_ENSEMBLES, EnsembleOptions, target_lines
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.tables.formats.table import Row, WholeTable
@@ -325,3 +325,13 @@ def test_somebody_at_a_terminal_is_asked_whether_to_learn_logarithms(typed, give
 def test_nobody_is_asked_without_a_terminal():
     options, _ = detected("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")}, None, 0)
     assert on_better_scales(options, CONCENTRATIONS) is options
+
+
+def test_each_of_several_targets_has_a_line_and_of_many_the_best_and_the_worst():
+    """Errors of 1 to 13; one target that is left out of the mean has none."""
+    facts = {f"t{n}": {"n": 40, "scores": {"stack": {"mae": float(n)}}} for n in range(1, 14)}
+    result = {"metric": "mae", "targets": facts, "left_out": {"t13": "too few"}}
+    assert [line.partition(":")[0] for line in target_lines(result)] == [f"t{n}" for n in range(1, 13)]
+    _, *lines = target_lines(result | {"left_out": {}})
+    assert lines == ["t1: MAE 1.00 on 40 labels", "t13: MAE 13.0 on 40 labels"]
+    assert list(target_lines(result | {"targets": {"t1": facts["t1"]}})) == []

@@ -113,6 +113,11 @@ def test_bars_stand_by_group_at_their_place():
         "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
     }
     assert grouped(FACTS, ["Sol", "hERG", "a field"]) == {"Toxicity": ["hERG"], "Absorption": ["Sol"]}
+    one = schemas.TargetPrediction(value=-2, low=-3, high=-1, percentile=40)
+    ungrouped = FACTS.model_copy(update={"endpoints": {}})
+    bars = grouped_bars(ungrouped, schemas.MoleculePrediction(predictions={"Sol": one}))
+    assert bars == {"": [Bar("Sol", 40.0, among="training values")]}
+    assert grouped_bars(FACTS, schemas.MoleculePrediction(error="it cannot be read")) == {}
 
 
 @pytest.mark.parametrize(
@@ -127,6 +132,7 @@ def test_bars_stand_by_group_at_their_place():
         ({"drugs": 89, "nearest": 0}, True, "better"),
         ({"drugs": 9, "nearest": 1}, True, "worse"),
         ({"drugs": 9, "nearest": "toxic"}, True, "worse"),
+        ({"drugs": 70, "limit": "read as at most -2"}, False, ""),
     ],
 )
 def test_the_standing_is_that_among_drugs_or_of_the_measured_class(one, is_same, standing):
@@ -147,13 +153,6 @@ def test_the_standing_is_that_of_the_measured_value_where_it_is_known(bound, nea
     assert (bar.place, bar.standing, bar.is_measured) == (30, standing, standing == "better")
 
 
-@pytest.mark.parametrize(("limit", "standing"), [(None, "worse"), ("", "worse"), ("read as at most -2", "")])
-def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
-    one = ANSWER.predictions["Sol"].model_copy(update={"limit": limit})
-    (bar,) = grouped_bars(FACTS, schemas.MoleculePrediction(predictions={"Sol": one}))["Absorption"]
-    assert (bar.place, bar.standing) == (30, standing)
-
-
 @pytest.mark.parametrize(
     ("ones", "is_different"),
     [
@@ -167,14 +166,6 @@ def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
 def test_molecules_differ_if_their_intervals_or_classes_do(ones, is_different):
     found = [{"hERG": schemas.TargetPrediction(value=1, **one)} for one in ones]
     assert differ([schemas.MoleculePrediction(predictions=each) for each in found], "hERG") == is_different
-
-
-def test_without_groups_the_bars_stand_among_the_training_values():
-    one = schemas.TargetPrediction(value=-2, low=-3, high=-1, percentile=40)
-    answer = schemas.MoleculePrediction(predictions={"Sol": one})
-    ungrouped = FACTS.model_copy(update={"endpoints": {}})
-    assert grouped_bars(ungrouped, answer) == {"": [Bar("Sol", 40.0, among="training values")]}
-    assert grouped_bars(FACTS, schemas.MoleculePrediction(error="it cannot be read")) == {}
 
 
 def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):

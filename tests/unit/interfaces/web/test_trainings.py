@@ -1,6 +1,7 @@
 """Trainings of the page and their addresses, by a program and with models that only pretend."""
 
 import asyncio
+import contextlib
 import html
 import io
 import shlex
@@ -16,7 +17,7 @@ from starlette.testclient import TestClient
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.web import schemas
-from graphormer_sepnorm.interfaces.web.app import Page, make_app
+from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
@@ -123,28 +124,23 @@ CHOICE = {"targets": ["<b>y</b>"], "feature_columns": ["pH"], "split": "random",
 
 
 @pytest.fixture
-def queues(tmp_path):
-    """Gives queues for models by their names, and closes them."""
-    found: list[JobQueue] = []
-
-    def open_models(names: list[str]) -> JobQueue:
-        if "broken" in names[0]:
+def queue(tmp_path):
+    def open_worker(names: list[str]) -> InThisProcess:
+        if "broken" in names:
             raise InputError("it cannot be loaded")
         models = PretendedService()
-        facts = models.facts().model_copy(update={"model": " ".join(names)})
+        facts = models.facts().model_copy(update={"model": " ".join(names or ["first"])})
         models.facts = lambda: facts
-        limits = JobLimits(upload_bytes=100_000, rows=50)
-        found.append(JobQueue(InThisProcess(models), limits, ResultStore(tmp_path / "store")))
-        return found[-1]
+        return InThisProcess(models)
 
-    yield open_models
-    for queue in found:
-        queue.close()
+    limits = JobLimits(upload_bytes=100_000, rows=50)
+    with contextlib.closing(JobQueue(open_worker, limits, ResultStore(tmp_path / "store"))) as queue:
+        yield queue
 
 
 @pytest.fixture
-def page(queues, trainings):
-    app = Page(queues, ["first"], trainings=trainings)
+def page(queue, trainings):
+    app = make_app(queue, trainings=trainings)
     return TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False)
 
 
@@ -179,6 +175,11 @@ def test_from_a_table_to_a_model_on_the_same_page(page, trainings):
     assert page.post("/models", data={"name": "assay"}).headers["location"] == "/"
     assert page.get("/api/model").json()["model"] == str(trainings.runs / "assay")
     assert page.post("/models").status_code == 303 and page.get("/api/model").json()["model"] == "first"
+    assert page.post("/train", files={"file": ("a.exe", b"")}).status_code == 422
+    for address in ("/train/0", "/trainings/nothing/report", "/trainings/..%2f/report"):
+        assert page.get(address).status_code in (404, 422)
+    assert page.post("/models", data={"name": "nothing"}).status_code == 422
+    assert page.post("/trainings/cancel").headers["location"] == "/train"
 
 
 @pytest.mark.parametrize(
@@ -193,9 +194,9 @@ def test_what_cannot_be_trained_on_starts_nothing(page, trainings, content, choi
     assert (f'<form action="{address}"' in answer.text) == is_read == ('id="molecules"' not in answer.text)
 
 
-def test_of_choices_that_came_meanwhile_only_the_last_is_looked_at(queues, trainings, monkeypatch):
-    queue, looked, asked = queues(["first"]), [], []
-    client = AsyncClient(transport=ASGITransport(make_app(queue, trainings=trainings, use=print)), base_url="http://a")
+def test_of_choices_that_came_meanwhile_only_the_last_is_looked_at(queue, trainings, monkeypatch):
+    looked, asked = [], []
+    client = AsyncClient(transport=ASGITransport(make_app(queue, trainings=trainings)), base_url="http://a")
 
     async def ask(question, *details):
         looked.append(details[-1].targets)
@@ -214,26 +215,17 @@ def test_of_choices_that_came_meanwhile_only_the_last_is_looked_at(queues, train
     assert asyncio.run(choose_all()) == [200, 409, 200] and looked == [["a"], ["c"]]
 
 
-def test_a_training_is_followed_and_cancelled_and_unknown_names_are_refused(page, trainings):
-    page.post(upload(page, TABLE.replace("train", "sleep")), data=CHOICE)
-    assert "hx-get" in page.get("/trainings/status").text
-    assert page.post("/trainings/cancel").status_code == 303
-    assert trainings.progress.state == "cancelled" and "hx-get" not in page.get("/train").text
-    assert page.post("/train", files={"file": ("a.exe", b"")}).status_code == 422
-    for address in ("/train/0", "/trainings/nothing/report", "/trainings/..%2f/report"):
-        assert page.get(address).status_code in (404, 422)
-    assert page.post("/models", data={"name": "nothing"}).status_code == 422
-
-
-def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queues, trainings):
-    page = Page(queues, ["first"], trainings=trainings)
+def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queue, page):
     with pytest.raises(InputError, match="loaded"):
-        page.use(["broken"])
+        queue.use(["broken"])
     computing = threading.Event()
-    page.queue.worker.models.predict = lambda rows, options: computing.wait() and []
-    client = TestClient(page, base_url="http://127.0.0.1:8000")
-    client.post("/api/tables", json={"smiles": ["C"]})
+    queue.worker.models.predict = lambda rows, options: computing.wait() and []
+    number = page.post("/api/tables", json={"smiles": ["C"]}).json()["id"]
     with pytest.raises(InputError, match="computed"):
-        page.use(["second"])
+        queue.use(["second"])
+    assert page.get("/api/model").json()["model"] == "first"
+    assert page.delete(f"/api/tables/{number}").json()["state"] == "cancelled"
     computing.set()
-    assert client.get("/api/model").json()["model"] == "first"
+    queue.use(["second"])
+    assert page.get("/api/model").json()["model"] == "second"
+    assert page.get(f"/api/tables/{number}").status_code == 404
