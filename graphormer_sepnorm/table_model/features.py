@@ -2,6 +2,7 @@
 
 Axis letters: M molecules, D descriptors, C values of conditions: one for each numeric column, one for each word."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -36,6 +37,8 @@ from graphormer_sepnorm.tables.rows import condition_argument, condition_options
 CHUNK = 200  # molecules per call of a worker process: half a second
 Rows = TypeVar("Rows")
 MOST_WORDS = 100  # largest number of categories of a column
+# Such as 37 C, pH 7.4, 24 h and 10 uM.
+WITH_UNIT = re.compile(r"(pH *)?[-+]?\d+([.,]\d+)? *(\W?[CFK]|%|min|[hsd]|[mkun\u00b5\u03bc]?(M|g|g/m?L|L))?")
 MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or more on average
 
 
@@ -265,6 +268,9 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
         # a number that was measured at
         median = float(np.quantile(numbers, 0.5, method="inverted_cdf")) if len(filled) < len(texts) else None
         return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values, median)
+    if all(WITH_UNIT.fullmatch(text) for text in filled):
+        advice = "write only the numbers into the cells, and the unit into the name of the column"
+        raise InputError(f"--feature-columns {name} has numbers with units, such as {filled[0]!r}: {advice}")
     words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
     for word in words:
         refuse_other_bytes(word, f"--feature-columns {name}")

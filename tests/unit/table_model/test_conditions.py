@@ -125,6 +125,10 @@ def test_few_values_are_a_choice(texts, choices):
 
 def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
+    for texts in (["37 C", "25 C"], ["pH 7.4", ""], ["24h", "1.5 h"], ["10", "10 uM"]):
+        with pytest.raises(InputError, match=f"numbers with units, such as '{texts[0]}'"):
+            column_of("T", texts)
+    assert column_of("cells", ["3T3", "2D", ""]).words == ("", "2D", "3T3")
     assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0, values=(7.0,))
     with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])

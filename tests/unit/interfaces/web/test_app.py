@@ -337,7 +337,12 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     first, _ = about.split("<h2>Technical</h2>")
     titles = ["Endpoint", "Training molecules", "Better", "RMSE out of fold", "Source and licence"]
     assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
-    assert re.findall("<td>(.+?)</td>", first) == ["1,234<small>86 % of class 1</small>", "lower", "0.400", "a table, MIT"]
+    assert re.findall("<td>(.+?)</td>", first) == [
+        "1,234<small>86 % of class 1</small>",
+        "lower",
+        "0.400",
+        "a table, MIT",
+    ]
     assert 'href="/about#endpoint-0"' in one and 'id="endpoint-0"' in first
 
 
