@@ -212,6 +212,7 @@ def write_panel(tables: Tables, student: Path, out: Path) -> None:
             score = METRICS[metric](y[known, place, None], values[known, place, None])
             facts[name] = {
                 "molecules": int(tables.learnt[name].notna().sum()),
+                **({} if numbers else {"positives": round(tables.learnt[name].mean(), 3)}),
                 "metric": metric,
                 "score": round(score, 3),
             }

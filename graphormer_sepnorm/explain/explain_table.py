@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.smiles import quoted, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import Explanation
 from graphormer_sepnorm.explain.pictures import check_drawing, write_pictures
@@ -57,7 +57,9 @@ def explain_table(
     }
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not tables:
-        raise problems[min(problems)]
+        first = quoted(smiles[min(problems)])
+        words = str(problems[min(problems)])
+        raise InputError(words if first in words else f"{first}: {words}")
     if out is not None:
         (write_contributions if out.suffix == CSV else write_pictures)(out, explanations)
     return explanations, problems

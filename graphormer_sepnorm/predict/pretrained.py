@@ -43,7 +43,7 @@ tags:
 Graphormer with separate normalization of the CLS token, for molecular property prediction. Use it with
 
     from graphormer_sepnorm import Graphormer
-    Graphormer.from_pretrained("this folder or repository").predict(["CCO", "c1ccccc1O"])
+    Graphormer.from_pretrained("this folder or repository").%s(["CCO", "c1ccccc1O"])
 """
 
 
@@ -170,7 +170,7 @@ class Graphormer(Network):
         checkpoint.check_usable(config, Path("run_config"))
         checkpoint.save_model(folder / WEIGHTS, self, config, self.true_facts())
         write_atomically(folder / CONFIG, config_to_json(config).encode())
-        write_atomically(folder / "README.md", CARD.encode())
+        write_atomically(folder / "README.md", (CARD % ("embed" if self.imitates else "predict")).encode())
 
     def true_facts(self) -> dict:
         """``facts``; without the scores of the weights that were loaded if the weights have changed since."""
@@ -194,6 +194,11 @@ class Graphormer(Network):
         return self.run_config
 
     @property
+    def imitates(self) -> bool:
+        """Whether its targets are numbers of another model's embeddings, so that it embeds and predicts nothing."""
+        return all(target.startswith(TEACHER) for target in self.known_run().task.targets)
+
+    @property
     def task(self) -> Task:
         """The task of ``run_config``: ``task.predict`` converts the output of ``forward`` as ``predict`` does.
 
@@ -214,7 +219,7 @@ class Graphormer(Network):
             InputError: a SMILES cannot be read, and the message names its row; a DataFrame has no such column;
                 ``run_config`` is not set; or the model imitates another one and predicts no property.
         """
-        if all(target.startswith(TEACHER) for target in self.known_run().task.targets):
+        if self.imitates:
             raise InputError(
                 "the model imitates the embeddings of another model and predicts no property: call embed, or fine-tune "
                 "it with train FILE --from"

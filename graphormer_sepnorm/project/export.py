@@ -83,7 +83,7 @@ def card_of(run: RunFolder, model: TableModel) -> ModelCard:
         unit = units.get(column, "")
         description = f"{column} in {unit}" if unit and unit != named_unit(column) else column
         scale = model.task.scales[place] if model.task.scales else ""
-        endpoints[target] = Endpoint(description, scale, counts.get(target), rmse)
+        endpoints[target] = Endpoint(description, scale, counts.get(target), rmse_out_of_fold=rmse)
     return ModelCard(names_only(options.path), NO_LICENCE, endpoints)
 
 

@@ -9,7 +9,7 @@ from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
 from graphormer_sepnorm.tasks import METRICS
 
 AS_WRITTEN = {
@@ -93,6 +93,8 @@ def fact_words(name: str, facts: dict) -> str:
         return f"{shown(facts[name])} (mean of {counted(len(targets), 'target')})"
     if name == "test_scores":
         return "\n".join(f"{target}  {score_words(**score)}" for target, score in scores.items())
+    if name == "molecules":
+        return f"{facts[name]:,} for training"
     return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else fact_line(name, facts[name])
 
 
@@ -128,6 +130,7 @@ def limit_meaning(limit: str) -> str:
 ENDPOINT_WORDS: dict[str, Callable[[dict], str]] = {
     "description": itemgetter("description"),
     "molecules": lambda facts: f"{facts['molecules']:,} training molecules",
+    "positives": lambda facts: f"{percent(facts['positives'])} of them are of class 1",
     "rmse_out_of_fold": lambda facts: f"RMSE out of fold {shown(facts['rmse_out_of_fold'])}",
     "score": lambda facts: f"{METRICS[facts['metric']].title} on test molecules {shown(facts['score'])}",
     "direction": lambda facts: f"{facts['direction']} is better",

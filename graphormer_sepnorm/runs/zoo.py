@@ -99,6 +99,7 @@ class Endpoint:
     description: str  # what is measured, with the unit
     scale: str = ""  # how the target is computed from it, such as "log10"; "" for the value itself
     molecules: int | None = None  # for training
+    positives: float | None = None  # share of class 1 among their labels
     rmse_out_of_fold: float | None = None
     others: dict[str, float] = field(default_factory=dict)  # RMSE of other models, by name
     limit: AssayLimit | None = None
@@ -117,7 +118,7 @@ class Endpoint:
     def facts(self) -> dict[str, Any]:
         """The known ones of its facts, as JSON values."""
         texts = ("metric", "group", "direction", "source", "licence", "trust")
-        numbers = ("description", "molecules", "rmse_out_of_fold", "limit", "score")
+        numbers = ("description", "molecules", "positives", "rmse_out_of_fold", "limit", "score")
         card = {name: getattr(self, name) for name in (*numbers, *texts)}
         card["description"] = f"{self.scale} of {self.description}" if self.scale else self.description
         card["limit"] = self.limit and str(self.limit)

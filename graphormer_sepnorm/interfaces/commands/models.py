@@ -237,7 +237,8 @@ def print_cache() -> None:
 
 def export(
     run: shared.Run,
-    out: Annotated[Path, argument("FILE", "File to write; it ends in .gsn.")],
+    file: Annotated[Path | None, argument("FILE", "File to write; it ends in .gsn.")] = None,
+    out: Annotated[Path | None, option("The same as FILE.", *OUTPUT)] = None,
     licence: Annotated[str | None, option("Licence of the model, such as CC-BY-4.0, for its card.")] = None,
 ) -> None:
     """Write a table model into one file, to share it.
@@ -250,10 +251,14 @@ def export(
     with leaving_at_once():
         from graphormer_sepnorm.project.export import export_model
 
-    result = export_model(run, out, licence)
+    if (out is None) == (file is None):
+        raise InputError("name one file to write: graphormer-sepnorm export RUN FILE.gsn")
+    result = export_model(run, str(out or file), licence)
     molecules = f"{result['training_molecules']:,} training molecules and their labels"
     size = f"{result['bytes'] / 1e6:.1f} MB"
-    shared.tell([f"{out}: {size}; whoever has it can read the {molecules}", f"licence: {result['licence']}"])
+    shared.tell(
+        [f"{result['output']}: {size}; whoever has it can read the {molecules}", f"licence: {result['licence']}"]
+    )
     shared.print_result(result)
 
 

@@ -23,7 +23,7 @@ from graphormer_sepnorm.tables.writers import write_whole
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, digits_of, text_of_number
 
 DAYS_KEPT = 7
-STOPPED = "the server was stopped before the table was done: predict it again"
+STOPPED = "the server was stopped before the table was done, or another page computes it: predict it again, or wait"
 FORMAT = 3  # of the files in the store; those of another one are no tables
 NUMBER = re.compile(r"[0-9a-f]{32}")
 # What spreadsheets take for the beginning of a formula, also after white space, and its full-width forms.

@@ -50,6 +50,7 @@ class EndpointFacts(BaseModel):
     scale: Scale = said("", "of the predictions, such as log10; empty: as measured")
     unit: str = said("", "of the values behind a logarithm; 'in the unit of the table' if not known")
     molecules: int | None = said(None, "how many training molecules have a label, where known")
+    positives: float | None = said(None, "the share of class 1 among them")
     group: str = said("", "heading that it is listed under, such as Absorption")
     direction: str = said("", "whether 'higher' or 'lower' values are better; empty: it depends")
     score: float | None = said(None, "of a shipped model on test molecules; see 'metric'")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_SHOWN = 20
+MOST_TITLES = 10  # lines above a header
 ROWS_LOOKED_AT = 10
 COLUMNS_LOOKED_AT = 1000
 FEWEST_ATOMS = 3  # C, N, ID, CN and CO are names of columns
@@ -77,7 +78,15 @@ def table_of_records(records: Iterator[list[str]], source: str, column: str | No
     columns = next(records, [])
     if isinstance(columns, BrokenLine):
         raise InputError(f"the header of {source}: {columns.reason}")
-    place = find_column(columns, column, source, or_delimiter=bool(delimiter))
+    try:
+        place = find_column(columns, column, source, or_delimiter=bool(delimiter))
+    except NoColumn:
+        for number, record in enumerate(itertools.islice(records, MOST_TITLES), 2):
+            if len(places_of_column(re.split(r"[,;\t]", ",".join(record)), column)) == 1:
+                raise InputError(
+                    f"line {number} of {source} looks like its header: delete the lines above it"
+                ) from None
+        raise
     rest = without_last_blanks(records)
     if not delimiter:
         rest = (record and record + [""] * (len(columns) - len(record)) for record in rest)

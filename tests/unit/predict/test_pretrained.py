@@ -165,7 +165,7 @@ def test_shipped_weights_load_by_name_with_their_card(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRETRAINED))
-def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name):
+def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name, tmp_path):
     model = Graphormer.from_pretrained(name)
     card = resolve_model(name).with_suffix(".md").read_text()
     assert model.facts["licence"] and f"{model.facts['val_metric']:.4f}" in card
@@ -174,6 +174,8 @@ def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(nam
     assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in card
     with pytest.raises(InputError, match=r"^the model imitates the embeddings .*: call embed, or fine-tune it"):
         model.predict(["CCO"])
+    model.save_pretrained(tmp_path)
+    assert ".embed([" in (tmp_path / "README.md").read_text()
     spellings = ["C[C@H](N)C(=O)O", "N[C@@H](C)C(=O)O", "OC(=O)[C@@H](N)C"]
     embeddings = model.embed(spellings)
     assert f"[2, {model.config.width}]" in card

@@ -27,7 +27,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.slow
 def test_an_exported_model_is_the_run_in_one_file(trained: Trained, smiles, tmp_path, command):
-    code, facts, _ = command("export", trained.run.path, tmp_path / "m.gsn", "--licence", "MIT")
+    code, facts, _ = command("export", trained.run.path, "-o", tmp_path / "m.gsn", "--licence", "MIT")
     assert code == 0 and facts == export_model(trained.run.path, tmp_path / "m.gsn", "MIT")
     assert command("info", tmp_path / "m.gsn")[1]["model"] == str(tmp_path / "m.gsn")
     assert facts["training_molecules"] == len(trained.labelled.rows) - trained.result["n"]

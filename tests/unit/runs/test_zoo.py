@@ -152,6 +152,15 @@ def test_the_card_describes_the_targets_of_the_model_in_their_order():
     groups = list(dict.fromkeys(facts["group"] for facts in found.values()))
     assert groups == ["Physical chemistry", "Absorption", "Distribution", "Metabolism", "Excretion", "Toxicity"]
     assert all(facts["source"] and facts["trust"] and facts["molecules"] > 200 for facts in found.values())
+    models = load_predicting_model(["admet"]).part_models
+    shares = {
+        target: np.nanmean(labels)
+        for model in models
+        if model.kind == "classification"
+        for target, labels in zip(model.targets, model.trust.rows.labels.T, strict=True)
+    }
+    known = {target: facts["positives"] for target, facts in found.items() if "positives" in facts}
+    assert known == pytest.approx(shares, abs=6e-4)
     limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
     assert limits == {"Sol": "110 uM or more", "HLM": "0.8 or less", "RLM": "1.15 or less"}
 

@@ -5,6 +5,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.domain import missing_conditions
 from graphormer_sepnorm.table_model.features import MOST_WORDS, ConditionColumn, Conditions, column_of
 from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_run import scorable
@@ -40,6 +41,10 @@ def test_a_missing_condition_is_the_median_and_marked_or_a_word():
     assert TypeAdapter(ConditionColumn).validate_python(temperature.facts()) == temperature
     assert [words.partition(" of ")[0] for words in found.remarks(rows)] == ["temperature: 1", "assay: 1"]
     assert not list(CONDITIONS.remarks([("20.0", "b")]))
+    warned = found.add_warnings(["Far."] * 3, [("", ""), ("NA", "b"), ("20.0", "b")])
+    assert warned[2] == "Far." and warned[1].startswith("Far. The condition temperature is missing and read as 25,")
+    counts = missing_conditions([*warned, warned[0]], ["", "", "", "unreadable"])
+    assert {text.split()[2]: count for text, count in counts.items()} == {"temperature": 2, "assay": 1}
     with pytest.raises(InputError, match="pH is blank in all training rows"):
         Conditions.of(("pH",), [("",)] * 3)
 
@@ -125,6 +130,10 @@ def test_few_values_are_a_choice(texts, choices):
 
 def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
+    for texts in (["37 C", "25 C"], ["pH 7.4", ""], ["24h", "1.5 h"], ["10", "10 uM"]):
+        with pytest.raises(InputError, match=f"numbers with units, such as '{texts[0]}'"):
+            column_of("T", texts)
+    assert column_of("cells", ["3T3", "2D", ""]).words == ("", "2D", "3T3")
     assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0, values=(7.0,))
     with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])

@@ -321,6 +321,7 @@ def test_numbers_have_the_decimals_of_the_labels_and_only_very_many_are_rounded(
 def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     words = {"description": "log10 of <length>, m", "limit": "3 or more", "direction": "lower"}
     known = schemas.EndpointFacts(**words, molecules=1234, rmse_out_of_fold=0.4, source="a table", licence="MIT")
+    known = known.model_copy(update={"positives": 0.864})
     with page_of(PretendedService(), tmp_path, endpoints={"length": known}) as page:
         shown, one, about = rows_of(page, "CCO", "C"), rows_of(page, "C"), page.get("/about").text
         assert page.get("/api/model").json()["endpoints"]["length"]["description"] == words["description"]
@@ -328,7 +329,12 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     first, _ = about.split("<h2>Technical</h2>")
     titles = ["Endpoint", "Training molecules", "Better", "RMSE out of fold", "Source and licence"]
     assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
-    assert re.findall("<td>(.+?)</td>", first) == ["1,234", "lower", "0.400", "a table, MIT"]
+    assert re.findall("<td>(.+?)</td>", first) == [
+        "1,234<small>86 % of class 1</small>",
+        "lower",
+        "0.400",
+        "a table, MIT",
+    ]
     assert 'href="/about#endpoint-0"' in one and 'id="endpoint-0"' in first
 
 

@@ -41,6 +41,7 @@ def test_ragged_rows_and_blank_lines_stay_rows(tmp_path):
     [
         (b"", "is empty"),
         (b"a,b\n1,2\n", "no column 'smiles': name .*Its columns: a, b"),
+        (b"Report,,\n\nid;SMILES\n1;C\n", "line 3 .* looks like its header: delete the lines above it"),
         (b"CCO,1\nC,2\n", r"Its columns: CCO, 1 \(the first line must have the names of the columns\)"),
         (b"smiles,SMILES\nC,C\n", "2 columns 'smiles'"),
         (b'smiles,name\nC,"open\nCC,x\n', "line 3 .*cannot be split into columns"),
