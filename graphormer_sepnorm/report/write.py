@@ -188,10 +188,8 @@ def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
     for fold, table in enumerate(tables):
         part = table.take([place for place, row in enumerate(table.rows) if row.split == "test"])
         parts.append(part.with_splits([f"fold-{fold}"] * len(part.rows)))
-    rows, structures = (
-        [row for part in parts for row in part.rows],
-        sum((part.structures for part in parts), Structures()),
-    )
+    rows = [row for part in parts for row in part.rows]
+    structures = sum((part.structures for part in parts), Structures())
     order = sorted(range(len(rows)), key=lambda place: rows[place].number)
     return replace(tables[0], rows=rows, structures=structures).take(order)
 
@@ -205,10 +203,8 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
     scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
     page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
     *_, whole = pages_of(page)
-    content = render(whole)
-    if trained.options.final:
-        content = evaluate.without_test(content.decode()).encode()
-    write_atomically(trained.run.report, content)
+    text = render(whole).decode()
+    write_atomically(trained.run.report, (evaluate.without_test(text) if trained.options.final else text).encode())
 
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:

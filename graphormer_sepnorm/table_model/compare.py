@@ -95,18 +95,11 @@ def read_scored_run(path: Path) -> ScoredRun:
         result = json.loads(run.test.read_bytes())
         lines = sorted(saved_lines(run.predictions), key=lambda line: int(line["row"]))
         y, bounds = labels_of_texts([[line[name] for name in task.targets] for line in lines], len(task.targets))
-        return ScoredRun(
-            str(path),
-            str(result["dataset"]),
-            task,
-            [(int(line["row"]), line["smiles"]) for line in lines],
-            y,
-            bounds,
-            np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines]),
-            known_words(result),
-            dict(settings_of_run(run, result)),
-            measured_rows(path / DUPLICATES, task.targets),
-        )
+        molecules = [(int(line["row"]), line["smiles"]) for line in lines]
+        prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
+        columns = str(path), str(result["dataset"]), task, molecules, y, bounds, prediction, known_words(result)
+        settings, measured = dict(settings_of_run(run, result)), measured_rows(path / DUPLICATES, task.targets)
+        return ScoredRun(*columns, settings, measured)
     except (ValueError, KeyError, TypeError):
         advice = "remove it, and score the run again with train --resume"
         raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None

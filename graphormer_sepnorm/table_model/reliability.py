@@ -125,9 +125,8 @@ def low_coverage(result: dict) -> list[str]:
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
         held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
         share = sets.get(str(highest), {}).get(name)
-        sentences.append(
-            held + (f", and {percent(share)} have it in their {percent(highest)} set" if share is not None else "")
-        )
+        more = "" if share is None else f", and {percent(share)} have it in their {percent(highest)} set"
+        sentences.append(f"{held}{more}")
     return sentences
 
 

@@ -129,6 +129,7 @@ def test_networks_are_not_continued_with_other_options(trained: Trained, tmp_pat
         patch.setattr("graphormer_sepnorm.table_run.fit_table", None)  # refused before anything is fitted
         fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
     monkeypatch.setattr("graphormer_sepnorm.table_run.check_resumable", lambda *arguments: None)
+    run.report.unlink()  # as if it were not finished
     with pytest.raises(InputError, match=sentence):
         fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
     assert run.stack.read_bytes() == before, "the whole model stays until another one is whole"

@@ -81,7 +81,7 @@ def test_a_molecule_and_its_standardized_form_are_the_same_row(tmp_path, drawn, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"smiles": "CC"}, "have different test rows: train them on the same table with the same --split"),
+        ({"smiles": "CC"}, "have different test rows: train both on one table with the same --split"),
         ({"start": 30, "smiles": "CC"}, "have different test rows"),
         ({"y": Y + 1}, "have different test labels"),
         ({"dataset": "zinc"}, "have different datasets"),
