@@ -24,13 +24,7 @@ from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.forward import share_trunks
-from graphormer_sepnorm.predict.predictors import (
-    PredictingModel,
-    Predictor,
-    compute_all,
-    face_of,
-    load_networks,
-)
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictor, compute_all, face_of, load_networks
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
 from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.folder import RunFolder
