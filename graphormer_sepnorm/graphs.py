@@ -222,6 +222,21 @@ class Padding:
         views = tuple(zip(counts.tolist(), lengths.tolist(), strict=True))
         return cls(views, *(torch.from_numpy(array).to(ptr.device) for array in numbers))
 
+    @classmethod
+    def of_any(cls, ptr: Tensor, pairs: int) -> "Padding":
+        """The same in one view, by operations on tensors, so that a trace holds for other molecules."""
+        sizes = ptr.diff()
+        largest = sizes.max().item()
+        torch._check(largest > 0)
+        length = (largest // ALIGNMENT + 1) * ALIGNMENT
+        atom, of_atom = traced_numbers(sizes, ptr[-1].item())
+        pair, of_pair = traced_numbers(sizes**2, pairs)
+        row, column = pair // sizes[of_pair], pair % sizes[of_pair]
+        molecule = torch.arange(sizes.shape[0], device=ptr.device)
+        slot = torch.cat([molecule * length, of_atom * length + 1 + atom])
+        score = (of_pair * length + row + 1) * length + column + 1
+        return cls(((sizes.shape[0], length),), molecule, slot, score)
+
     def to(self, move: Callable[[Tensor], Tensor]) -> "Padding":
         return Padding(self.views, move(self.molecule), move(self.slot), move(self.score))
 
@@ -230,6 +245,12 @@ def numbers_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For ``counts`` [M] items per molecule: the index of each item within its molecule, and its molecule."""
     molecule = np.repeat(np.arange(len(counts)), counts)
     return np.arange(len(molecule)) - pointers(counts)[molecule], molecule
+
+
+def traced_numbers(counts: Tensor, total: int) -> tuple[Tensor, Tensor]:
+    """As ``numbers_within``, of counts that add up to ``total``."""
+    molecule = torch.repeat_interleave(counts, output_size=total)
+    return torch.arange(total, device=counts.device) - (counts.cumsum(0) - counts)[molecule], molecule
 
 
 @dataclass(frozen=True)

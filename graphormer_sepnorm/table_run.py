@@ -200,9 +200,8 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             distributed.wait_for_all()
             if not (is_first or options.final):
                 return evaluate_table(whole)
-            say_once(
-                [f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"]
-            )
+            what = "predictions out of fold" if options.final else "test molecules"
+            say_once([f"scoring the {what}, writing the report"])
             progress.begin(SCORING)
             return report(Trained(whole, fitted, table.molecules, table.labels, folds, labelled, options))
 
@@ -213,9 +212,8 @@ def finished_result(whole: RunFolder, config: Config, folds: Folds, plan: Plan) 
     result = whole.saved_test() if is_whole else {}
     left_out = result.get("left_out_members", {})
     is_same = result.get("seed") == config.train.seed and result.get("folds", len(folds)) == len(folds)
-    if not is_same or {*result.get("members", ()), *left_out} != set(plan.members):
-        return {}
-    if "networks" in left_out and not plan.look:
+    is_same &= {*result.get("members", ()), *left_out} == set(plan.members)
+    if not is_same or ("networks" in left_out and not plan.look):
         return {}
     kernel = TableModel.load(whole.path).members.get("kernel")
     return {} if isinstance(kernel, KernelMember) and kernel.reference.body != body_of(config) else result

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -110,7 +111,7 @@ def draw_plain(smiles: str, is_small: bool = False) -> bytes:
     return (re.sub(" class='[^']*'", "", text) if is_small else text).encode()
 
 
-def plain_svg(mol: Chem.Mol, size: tuple, bond_length: int = 34, **highlights: list[int]) -> str:
+def plain_svg(mol: Chem.Mol, size: tuple, bond_length: int = 34, **highlights: Any) -> str:
     canvas = rdMolDraw2D.MolDraw2DSVG(*size)
     set_look(canvas, {"clearBackground": False, "fixedBondLength": bond_length})
     canvas.drawOptions().setHighlightColour(CHANGED)

@@ -36,16 +36,12 @@ class Operations(Protocol):
 
 
 def runs_compiled(tensor: Tensor) -> bool:
-    """Whether operations on this tensor run in compiled kernels."""
+    """Whether operations on this tensor run in compiled kernels, which a trace cannot contain."""
     on_cpu = tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    return on_cpu and kernels_run()
+    return on_cpu and not torch.compiler.is_compiling() and kernels_run()
 
 
 def _compiled() -> Operations:
-    if torch.compiler.is_compiling():
-        from graphormer_sepnorm.kernels import traced  # registers six operators, which takes a while
-
-        return traced
     from graphormer_sepnorm.kernels import cpu  # imports Numba
 
     return cpu
@@ -62,4 +58,6 @@ def make_attention(
     """Of one batch: biases of ordered atom pairs [P, H] and of pairs with the CLS [H], and factors [P, H]."""
     if runs_compiled(pair_bias):
         return _compiled().make_attention(ptr, pair_bias, cls_bias, pair_factor)
-    return dense.PaddedAttention(ptr, pair_bias, cls_bias, pair_factor, padding)
+    if padding is None:
+        padding = Padding.of_any(ptr, pair_bias.shape[0]) if torch.compiler.is_compiling() else Padding.of(ptr)
+    return dense.PaddedAttention(padding, pair_bias, cls_bias, pair_factor)

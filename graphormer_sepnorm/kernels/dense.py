@@ -18,15 +18,8 @@ def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
 class PaddedAttention:
     """PyTorch's attention over padded views. With a bias, it is fused only for heads of multiples of ``ALIGNMENT``."""
 
-    def __init__(
-        self,
-        ptr: Tensor,
-        pair_bias: Tensor,
-        cls_bias: Tensor,
-        pair_factor: Tensor | None = None,
-        padding: Padding | None = None,
-    ):
-        self.padding, self.heads = padding or Padding.of(ptr), cls_bias.shape[0]
+    def __init__(self, padding: Padding, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        self.padding, self.heads = padding, cls_bias.shape[0]
         self.slots = [b * length for b, length in self.padding.views]
         slot = self.padding.slot
         empty = torch.ones(sum(self.slots), dtype=torch.bool, device=slot.device).index_fill(0, slot, False)

@@ -99,11 +99,9 @@ class Report:
 
 def read_report(part: Path) -> Report | None:
     """The report in the footer of a part; None if the part is missing or incomplete."""
-    try:
-        footer = (pq.read_metadata(part).metadata or {}).get(FOOTER, b"")
-        return TypeAdapter(Report).validate_json(footer)
-    except (OSError, ValueError):
-        return None
+    with contextlib.suppress(OSError, ValueError):
+        return TypeAdapter(Report).validate_json((pq.read_metadata(part).metadata or {}).get(FOOTER, b""))
+    return None
 
 
 @contextlib.contextmanager

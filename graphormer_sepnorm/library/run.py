@@ -143,10 +143,9 @@ def check_folder(out: Path) -> None:
 
 def digest_of_file(path: Path) -> str:
     """The digest of a file; "" if it cannot be read."""
-    try:
+    with contextlib.suppress(OSError):
         return sha256_of_file(path)
-    except OSError:
-        return ""
+    return ""
 
 
 def removed_job(folder: Path, always: bool) -> bool:

@@ -21,7 +21,7 @@ from graphormer_sepnorm.output.column import PredictedColumn, shown_decimals, tw
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.describing import measured_words, shown_unit
-from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
+from graphormer_sepnorm.predict.domain import MISSING_CONDITION, OTHER_CONDITIONS, is_in_training, missing_conditions
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.runs.info import groups_of
@@ -37,7 +37,8 @@ from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWrit
 from graphormer_sepnorm.tasks import TASKS
 
 # Warnings that say nothing about the training domain.
-FAMILIAR = re.compile(rf"{re.escape(OTHER_CONDITIONS)}|Read as \S+( \|.*?\|)?: the text after it was ignored\.")
+IGNORED = r"Read as \S+( \|.*?\|)?: the text after it was ignored\."
+FAMILIAR = re.compile("|".join([re.escape(OTHER_CONDITIONS), MISSING_CONDITION.pattern, IGNORED]))
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
 SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
 DISTANCE_DECIMALS = 2
@@ -61,11 +62,16 @@ def predict_table(
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, predicted=columns, meanings=meanings)}
-    remarks = {"unfamiliar": columns.unfamiliar, "below_zero": columns.below_zero}
+    remarks = {
+        "unfamiliar": columns.unfamiliar,
+        "below_zero": columns.below_zero,
+        "missing_conditions": columns.missing,
+    }
     written = (source, out, reading, options, writers, columns.is_whole, watch, remarks)
     result = write_table(columns.reader, columns.all, columns.cells, *written)
     unfamiliar = result["unfamiliar"].get("rows", 0) if any(model.trust for model in parts_of(predictor)) else None
-    return {**result, "unfamiliar": unfamiliar, "below_zero": dict(result["below_zero"])}
+    counted = {name: dict(result[name]) for name in ("below_zero", "missing_conditions")}
+    return {**result, "unfamiliar": unfamiliar, **counted}
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,10 @@ class CountedColumns(PredictionColumns):
 
     unfamiliar: Counter[str] = field(default_factory=Counter)  # of "rows" with a warning
     below_zero: Counter[str] = field(default_factory=Counter)  # values by column whose training labels are above 0
+    missing: Counter[str] = field(default_factory=Counter)  # rows by the sentence on a condition
 
     def cells(self, predictions: Predictions, errors: list[str]) -> list[Cells]:
+        self.missing.update(missing_conditions(predictions.warnings, errors))
         warnings = zip(*(each.warnings for each in predictions.parts or [predictions]), strict=True)
         pairs = zip(warnings, errors, strict=True)
         self.unfamiliar["rows"] += sum(

@@ -1,6 +1,7 @@
 """N training molecules of a model, and how M others compare with them; embeddings have the width D."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
+MISSING_CONDITION = re.compile(r"The condition .*? is missing and read as .*?\.(?=\s|$)")
 ALIKE = 0.99  # similarity of another molecule with the same fingerprint, which has no counts
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all training molecules: 80 MB of distances
@@ -324,3 +326,9 @@ def fit_domain(
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
         np.frombuffer(lines.encode(errors="surrogateescape"), np.uint8),
     )
+
+
+def missing_conditions(warnings: Iterable[str], errors: Iterable[str]) -> Counter[str]:
+    """The sentences on missing conditions in the warnings of rows without an error, each with its number of rows."""
+    pairs = zip(warnings, errors, strict=True)
+    return Counter(found for text, error in pairs if not error for found in set(MISSING_CONDITION.findall(text)))

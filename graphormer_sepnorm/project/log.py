@@ -137,11 +137,11 @@ def earliest(
     The models are told by their ``digests``, and by their names in lines of earlier releases, which have no digest.
     """
     first: dict[tuple[str, str, str], dict[str, str]] = {}
-    logged = (
-        line
-        for line in read_log(path)
-        if (line["digest"] in digests if line.get("digest") else ancestor(line["model"]) in models)
-    )
+
+    def is_ours(line: dict[str, str]) -> bool:
+        return line["digest"] in digests if line.get("digest") else ancestor(line["model"]) in models
+
+    logged = filter(is_ours, read_log(path))
     lines = sorted(logged, key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
     structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))

@@ -251,9 +251,8 @@ def scale_of_limits(unit: str, scale: Scale, own_unit: str) -> Scale:
 
 
 def with_ramps(name: str, of: Kind, place: int, criterion: Criterion, ramp: float, scale: Scale = "") -> Goal:
-    low, high = (
-        None if end is None else modelled(end, scale, "a limit") for end in (criterion.at_least, criterion.at_most)
-    )
+    ends = criterion.at_least, criterion.at_most
+    low, high = (None if end is None else modelled(end, scale, "a limit") for end in ends)
     zeros = [modelled(zero, scale, "a limit") for zero in criterion.zero]
     if falls(scale):
         low, high, zeros = high, low, zeros[::-1]

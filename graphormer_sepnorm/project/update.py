@@ -165,9 +165,8 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = means.take([place for place, key in enumerate(means.structures.keys) if key not in learnt])
     if repeats := len(means.rows) - len(unseen.rows):
-        progress.say(
-            [f"{counted(repeats, 'molecule')} of the training table measured again: no prospective prediction"]
-        )
+        again = f"{counted(repeats, 'molecule')} of the training table measured again: no prospective prediction"
+        progress.say([again])
     return NewRows(table, repeated, repeats, unseen)
 
 
@@ -215,14 +214,8 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
                 of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
                 own = prediction | {"model": model.name, "date": today, "digest": digest}
                 first = logged.get((key, conditions, prediction["target"]), own)
-                values = [first[name] for name in ("predicted", "low", "high")]
-                of_prediction = (
-                    *values,
-                    logs.number_text(near),
-                    first["model"],
-                    first["date"],
-                    first.get("digest", ""),
-                )
+                values, by = [first[name] for name in ("predicted", "low", "high")], (first["model"], first["date"])
+                of_prediction = *values, logs.number_text(near), *by, first.get("digest", "")
                 lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
         scored_now = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
@@ -328,10 +321,9 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     page = ReportPage(title, summary, notes=(*sentences, *of_bounds), sections=(part,))
     write_atomically(whole.path / PAGE, render(page))
     facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in periods.items()}
-    facts_of_target = {
-        target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()
-    }
-    return facts_of_target, sentences
+    return {
+        name: [{n: v for n, v in each.items() if v == v} for each in parts] for name, parts in facts.items()
+    }, sentences
 
 
 def checked_of(lines: list[dict[str, str]]) -> list[Checked]:

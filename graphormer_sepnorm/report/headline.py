@@ -95,10 +95,7 @@ def verdict_of(
 
 def to_tell(task: TaskConfig, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
     """The metrics whose scores out of fold are told: for few test labels, or outside the interval of the test score."""
-    scores, ranking = (
-        {name: score for name, score in out_of_fold.items() if score is not None},
-        facts.get("ranking", {}),
-    )
+    scores, ranking = {name: each for name, each in out_of_fold.items() if each is not None}, facts.get("ranking", {})
     intervals = {task.metric: facts.get("interval", {}).get(STACK), ranking.get("metric"): ranking.get("interval")}
     told = {name for name, ends in intervals.items() if ends and not ends[0] <= scores.get(name, ends[0]) <= ends[1]}
     told |= {"rmse" if "rmse" in scores else task.metric} if informative(facts) < FEW_TESTED else set()
@@ -165,16 +162,12 @@ def verdicts(page: Reported) -> tuple[str, ...]:
 
 
 def summary(page: Reported) -> str:
+    titles = list(map(page.title_of, page.result["targets"]))
     if page.results:
-        facts = {
-            "molecules": len(page.tested),
-            "folds": max(len(page.folds), len(page.results)),
-            "options": page.options,
-        }
-        named = list(map(page.title_of, page.result["targets"]))
-        return line("scores.folds_summary", kind=page.task.kind, titles=named, **facts)
+        facts = {"molecules": len(page.tested), "folds": max(len(page.folds), len(page.results))}
+        return line("scores.folds_summary", kind=page.task.kind, titles=titles, options=page.options, **facts)
     members, keys = [*page.model.members, *page.fitted.left_out], page.labelled.structures.keys
-    titles, y, bounds = [page.title_of(target) for target in page.result["targets"]], page.test.y, page.test.bounds
+    y, bounds = page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
     only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
     learnt = sum(row.split == "train" or not only_train for row in page.learnt)
@@ -227,18 +220,9 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     decimals, (scores, where) = decimals_for([*(interval or ()), *numbers, *several], lead), page.out_of_fold(target)
     told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
     missing = [name for name, score in folds.items() if score is None]
-    context: dict = {
-        "facts": facts,
-        "top": top_words(facts.get("top", {})),
-        "rivals": rivals,
-        "labels": labels_words(facts),
-    }
-    context |= {
-        "folds": len(known),
-        "several": several,
-        "missing": missing,
-        "together": value if page.results else None,
-    }
+    context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
+    context |= {"labels": labels_words(facts), "several": several, "missing": missing}
+    context["together"] = value if page.results else None
     lines = words("headline.target", decimals=decimals, **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 

@@ -4,6 +4,7 @@
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,13 +23,15 @@ from graphormer_sepnorm.runs.info import salts_words, training_words
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.progress import is_on_page
+from graphormer_sepnorm.table_model.features import Conditions
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
+from graphormer_sepnorm.tables.label_text import as_float, is_missing
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
-MOST_REPLICATES = 10  # molecules that are listed
+MOST_REPLICATES, MOST_VALUES = 10, 10  # molecules, and values of a condition, that are listed
 
 
 def data_section(page: Reported) -> Section:
@@ -68,6 +71,21 @@ def of_censored(page: Reported) -> Iterator[str]:
             count = {"learnt": len(learnt), "tested": len(tested), "example": page.bound((learnt + tested)[0], place)}
             interval = {"interval": page.interval_name, "reached": reached if tested else None, "held": held}
             yield line("data.censored", target=target, metric=page.metric, **count, **interval)
+
+
+def conditions_section(page: Reported) -> Section | None:
+    """The values of each condition in training, and what is read where there is none."""
+    rows = [row.conditions for row in page.learnt]
+    columns = Conditions.of(page.options.feature_columns, rows).columns
+    grid = {"condition": [column.name for column in columns], "values": [], "missing": [], "read as": []}
+    for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
+        counts = Counter(cell if column.words else f"{as_float(cell):.6g}" for cell in cells if not is_missing(cell))
+        most = [f"{value} ({count:,})" for value, count in counts.most_common(MOST_VALUES)]
+        listed = ", ".join(most) + f" and {len(counts) - len(most):,} others" * (len(counts) > len(most))
+        grid["values"].append(listed if column.choices else f"{column.low:.6g} to {column.high:.6g}")
+        grid["missing"].append(f"{len(cells) - counts.total():,} of {len(cells):,}")
+        grid["read as"].append(column.gap_words or "no value: the row is not predicted")
+    return Section("Conditions", words("data.conditions"), (Grid.of(grid),)) if columns else None
 
 
 def repeatability_section(page: Reported) -> Section | None:
@@ -146,6 +164,7 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     predictions_section,
     learning_section,
     data_section,
+    conditions_section,
     repeatability_section,
     trust_section,
     distance_section,

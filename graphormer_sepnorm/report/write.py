@@ -205,7 +205,10 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
     scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
     page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
     *_, whole = pages_of(page)
-    write_atomically(trained.run.report, render(whole))
+    content = render(whole)
+    if trained.options.final:
+        content = evaluate.without_test(content.decode()).encode()
+    write_atomically(trained.run.report, content)
 
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:

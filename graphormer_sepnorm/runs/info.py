@@ -93,6 +93,8 @@ def fact_words(name: str, facts: dict) -> str:
         return f"{shown(facts[name])} (mean of {counted(len(targets), 'target')})"
     if name == "test_scores":
         return "\n".join(f"{target}  {score_words(**score)}" for target, score in scores.items())
+    if name == "molecules":
+        return f"{facts[name]:,} for training"
     return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else fact_line(name, facts[name])
 
 

@@ -151,6 +151,7 @@ def own_folder(parent: Path, prefix: str) -> Iterator[Path]:
         with contextlib.suppress(InputError), locked(left / LOCK, "another process uses it"):
             shutil.rmtree(left, ignore_errors=True)
     try:
+        parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     except OSError as error:
         raise InputError(f"cannot write {parent}: {error.strerror}") from None

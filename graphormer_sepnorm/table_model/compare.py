@@ -24,6 +24,8 @@ from graphormer_sepnorm.table_model.scores import (
     Predicted,
     columns_of,
     draws_of,
+    facts_of_labels,
+    informative,
     interval,
     or_none,
     resampled,
@@ -39,9 +41,9 @@ from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 SIGNS = ("<", ">")
 SEED = "--seed"
 NOT_COMPARED = "their scores cannot be compared"
-OTHER_ROWS = "train them on the same table with the same --split and --seed, or the same --split-column"
+OTHER_ROWS = "train both on one table with the same --split and --seed, or evaluate --csv both on other measurements"
 PICTURES = (".png", ".svg", ".pdf")
-LEAST_LABELS = 2
+LEAST_LABELS, LEAST_TOLD = 2, 20  # that are scored, and that tell which is better; of classes, as if they were equal
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,8 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
         more = {"bounds": with_bounds[place] if with_bounds else None, "top": predicted.tops(columns)}
         result[run.name] = own | difference_to_first(values, drawn, place, sign)
         result[run.name] |= {name: facts for name, facts in more.items() if facts}
-    return {"n": len(y), "runs": result}
+    few = informative(facts_of_labels(runs[0].task, columns, runs[0].y)) < LEAST_TOLD
+    return {"n": len(y), "runs": result, "too_few": few}
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
@@ -273,14 +276,14 @@ def comparison_lines(compared: dict) -> list[str]:
             lines.append(f"{target}: too few test labels to compare ({facts['n']})")
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {facts['n']} {rows}, 95 % intervals")
+        lines += ["  these are too few to tell which is better"] * facts["too_few"]
         width, decimals = max(map(len, runs)), decimals_of_target(list(runs.values()))
         for name, each in runs.items():
             difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
             lines.append(f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}{difference}")
         lines += bound_lines(runs, width)
-        lines += [
-            f"  {name:{width}}  {'; '.join(top_words(each['top']))}" for name, each in runs.items() if "top" in each
-        ]
+        tops = {name: "; ".join(top_words(each["top"])) for name, each in runs.items() if "top" in each}
+        lines += [f"  {name:{width}}  {words}" for name, words in tops.items()]
     return lines
 
 

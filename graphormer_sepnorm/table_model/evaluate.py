@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import computed
 from graphormer_sepnorm.predict.training_rows import read_drugs
@@ -167,6 +168,12 @@ def kept_options(run: RunFolder) -> TableOptions:
         raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
 
 
+def without_test(text: str) -> str:
+    """A text on test labels as it is for a model without test molecules, whose labels are predicted out of fold."""
+    text = text.replace("The test set is small", "There are few labels").replace("test label", "out-of-fold label")
+    return text.replace("test molecule", "molecule").replace("test value", "value")
+
+
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
     samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()
@@ -260,7 +267,8 @@ def describe_table_model(run: RunFolder) -> dict:
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
     is_final = run.saved_test().get("split") == OUT_OF_FOLD
-    networks, learnt = run.members() if "networks" in model.members else [], ("train", "val")
+    networks = run.members() if "networks" in model.members else []
+    counts = [len(read_labels(table, model.task, split)[0]) for split in SPLITS] if with_table else [0] * len(SPLITS)
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
         "model": str(run),
@@ -274,7 +282,8 @@ def describe_table_model(run: RunFolder) -> dict:
         "predicts": probability_words(model.task),
         **(settings_of(kept_options(run)) if with_table else {"training_data": None}),
         "conditions": [condition_words(column) for column in model.conditions.columns] or None,
-        "molecules": sum(len(read_labels(table, model.task, split)[0]) for split in learnt) if with_table else None,
+        "molecules": sum(counts[:-1]) if with_table else None,  # that were learnt
+        "test_molecules": counts[-1] or None,
         "metric": model.task.metric,
         "test": None if is_final else run.saved_test().get("value"),
         "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,

@@ -147,6 +147,13 @@ class ConditionColumn:
     def width(self) -> int:
         return len(self.words) or 1 + (self.median is not None)
 
+    @property
+    def gap_words(self) -> str:
+        """What a missing condition is read as; empty if no training row lacks it."""
+        if "" in self.words:
+            return "a word of its own"
+        return "" if self.median is None else f"{self.median:.6g}, the median"
+
     def encode(self, text: str) -> list[float]:
         """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
         is_gap = is_missing(text)
@@ -166,7 +173,9 @@ class ConditionColumn:
         return [(value - self.mean) / self.scale, *([] if self.median is None else [float(is_gap)])]
 
     def warning(self, text: str) -> str:
-        """A sentence on a number outside the range, or not among the few, of the training rows; else ""."""
+        """A sentence on a missing condition, or a number that is not among those of the training rows; else ""."""
+        if is_missing(text) and self.gap_words:
+            return f"The condition {self.name} is missing and read as {self.gap_words}."
         if self.low is None or self.high is None or is_missing(text) or not is_number(text):
             return ""
         value = as_float(text)
@@ -222,9 +231,8 @@ class Conditions:
         """A sentence on each column with missing conditions in training rows, and on how they are read."""
         for place, column in enumerate(self.columns):
             if missing := sum(is_missing(row[place]) for row in rows):
-                read = "a word of their own" if column.words else f"{column.median:.6g}, the median, and marked"
-                cells = f"{missing:,} of {len(rows):,} cells are"
-                yield f"{column.name}: {cells} blank and read as {read}; --require-conditions skips these rows"
+                cells = f"{missing:,} of {len(rows):,} cells are blank and read as {column.gap_words}"
+                yield f"{column.name}: {cells}, and marked; --require-conditions skips these rows"
 
     def add_warnings(self, warnings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
         """The warnings of M molecules, each followed by those of its conditions; no ``rows`` add nothing."""

@@ -23,11 +23,13 @@ from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.predict.classes import check_confidence
+from graphormer_sepnorm.predict.domain import missing_conditions
 from graphormer_sepnorm.predict.forward import share_trunks
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictor, compute_all, face_of, load_networks
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
 from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.runs.zoo import card_endpoints, model_digest, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles
@@ -226,6 +228,8 @@ class LoadedModel:
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
             whole = compute_all(columns.reader, samples_under(smiles, table, model.asked_conditions))
+        for sentence, rows in missing_conditions(whole.warnings, whole.errors).items():
+            warnings.warn(f"{counted(rows, 'row')}: {sentence}", stacklevel=2)
         values = columns.cells(whole, whole.errors)
         words, index = pd.Series([""]).dtype, table.index
         cells = [pd.Series(each, index, float if isinstance(each, np.ndarray) else words) for each in values]

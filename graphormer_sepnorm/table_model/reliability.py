@@ -126,7 +126,7 @@ def low_coverage(result: dict) -> list[str]:
         held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
         share = sets.get(str(highest), {}).get(name)
         sentences.append(
-            held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set"
+            held + (f", and {percent(share)} have it in their {percent(highest)} set" if share is not None else "")
         )
     return sentences
 

@@ -62,7 +62,9 @@ def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Traine
     assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
     assert set(found.split) == {"fold-0", "fold-1", "fold-2"} and list(found.row) == list(range(1, 61))
     assert 0.75 < result["trust"]["coverage"]["0.9"]["a"] <= 1
-    assert json.loads(run.test.read_text())["value"] == result["value"] and "fitted to all 60" in run.report.read_text()
+    report = run.report.read_text()
+    assert json.loads(run.test.read_text())["value"] == result["value"] and "fitted to all 60" in report
+    assert "test label" not in report and "test molecule" not in report and "There are no test rows" in report
     facts = describe_any(run.path)
     assert (facts["test"], facts["out_of_fold"], facts["molecules"]) == (None, result["value"], 60)
     with pytest.raises(InputError, match="has no test molecules"):

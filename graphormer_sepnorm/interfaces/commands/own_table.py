@@ -1,5 +1,6 @@
 """Conversion of a command's options to those of a table."""
 
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -19,8 +20,9 @@ from graphormer_sepnorm.tables.remarks import plural
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, TargetReader, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import better_scale, falls, modelled_name, unit_of
+from graphormer_sepnorm.tasks.scales import better_scale, falls, in_ascii, modelled_name, unit_of
 
+MASS = re.compile(r"(?<![a-z])[munp]?g/(kg|[mu]?l)(?![a-z])", re.IGNORECASE)
 AskedKind = Literal["regression", "classification"] | None
 # Headings of the options of a table in the help, with the fields below each.
 OF_LABELS = {
@@ -76,8 +78,8 @@ def detected(
     unused = "neither SMILES, nor an id, nor named by another option" if has_others else "neither SMILES nor an id"
     sentences = [f"predicting {targets[0]}, the only column that is {unused}"] if target else []
     options = TableOptions(path, **arguments | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
-    words = [*sentences, guess.sentence, *words_on_separators(content, options), *words_on_split(content, arguments)]
-    return options, list(filter(None, words))
+    words = [*sentences, guess.sentence, *words_on_separators(content, options), *words_on_masses(options)]
+    return options, list(filter(None, [*words, *words_on_split(content, arguments)]))
 
 
 def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[str]:
@@ -91,6 +93,14 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
             problem = f"{reader.name}: {plural(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
             advice = "add --decimal point or --decimal comma"
             yield f"{problem} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
+
+
+def words_on_masses(options: TableOptions) -> Iterator[str]:
+    """Which targets of a regression are a mass per mass or volume, by their names."""
+    for name in options.targets if options.kind == "regression" else ():
+        if unit := MASS.search(in_ascii(name)):
+            advice = "errors compare better in mol, as logarithms (--log10)"
+            yield f"{name}: labels in {unit[0]} grow with the molecular weight; {advice}"
 
 
 def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str]:

@@ -153,6 +153,8 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
         columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         yield f"{least}{count} outside the training domain{where}"
+    for sentence, rows in result["missing_conditions"].items():
+        yield f"{counted(rows, 'row')}: {sentence}"
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
         advice = "read them as small positive values, or train with --log10, which predicts no negative values"
         yield f"below 0, although all training labels are above 0: {', '.join(places)}; {advice}"

@@ -21,7 +21,7 @@ from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
-from graphormer_sepnorm.table_model.evaluate import targets_on_test
+from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, targets_on_test, without_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better, unjudged
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
@@ -162,7 +162,8 @@ def train(
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
-    say_once([*left_out_lines(result), *target_lines(result)])
+    sentences = [*left_out_lines(result), *target_lines(result)]
+    say_once(map(without_test, sentences) if result.get("split") == OUT_OF_FOLD else sentences)
     where = result["split"] if options is not None and options.final else "test"
     scores = {} if "deviation" in result else targets_on_test(result)
     only = score_words(*scores.values()) if len(scores) == 1 else ""

@@ -28,7 +28,6 @@ ATOM = r"(\[[^][]+\]|Br|Cl|[BCNOPSFIbcnops*])"
 LIKE_MOLECULE = re.compile(rf"\(*{ATOM}({ATOM}|[-=#$:~/\\.()%\d])*|InChI=\S+")
 LIKE_NAME = re.compile(r"[^\W\d][\w .%/()-]*")
 CONDITION = "condition "  # begins the name of a field of a form
-NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
 
 Found = TypeVar("Found")
 MOST_ROWS_AS_JSON = 1000
@@ -62,19 +61,21 @@ def status_of(job: Job) -> JobStatus:
     )
 
 
+def known(job: Job | None) -> Job:
+    if job is None:
+        raise HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
+    return job
+
+
 def job_of(request: Request, id: str) -> Job:
-    if job := request.app.state.queue.find(id):
-        return job
-    raise NO_TABLE
+    return known(request.app.state.queue.find(id))
 
 
 KnownJob = Annotated[Job, Depends(job_of)]
 
 
-def refuse_empty(job: Job | None) -> Job:
-    """The same table; raises HTTPException if there is none, or it failed before its first row."""
-    if job is None:
-        raise NO_TABLE
+def refuse_empty(job: Job) -> Job:
+    """The same table; raises HTTPException if it failed before its first row."""
     if job.state == "failed" and not job.answers:
         raise HTTPException(409, f"the table has no predictions: {as_text(job.problem)}")
     return job
@@ -261,7 +262,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
 
         The header ``Rows-Done`` says how many rows of how many it has, as a cancelled or failed table has only some.
         """
-        job = refuse_empty(queue.find(id) or queue.store.load(id))
+        job = refuse_empty(known(queue.find(id) or queue.store.load(id)))
         done = f"{len(job.answers)} of {len(job.rows)}"
         if not (job.is_over or partial):
             words = f"the table is {job.state}, {done} rows are done"

@@ -31,7 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.api import add_pictures, add_tables, problems
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.pages import Pages, add_pages, add_table_pages, make_pages
+from graphormer_sepnorm.interfaces.web.pages import Pages, add_pages, make_pages
 from graphormer_sepnorm.interfaces.web.trainings import Trainings, add_training
 from graphormer_sepnorm.version import __version__
 
@@ -89,10 +89,9 @@ def middleware(
 
 
 def is_local(host: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return False
 
 
 def refused(request: Request, token: str | None, root: str = "") -> Response | None:
@@ -246,12 +245,11 @@ def make_app(
         responses=problems(400, 401),
         middleware=middleware(queue.limits.upload_bytes, token, names, root),
     )
-    app.state.queue = queue  # for ``api.known``
+    app.state.queue = queue  # for ``api.job_of``
     pages = make_pages(queue, root)
     add_tables(app, queue)
     add_pictures(app, queue)
     add_pages(app, queue, pages)
-    add_table_pages(app, queue, pages)
     add_training(app, queue, pages, trainings)
     add_entrance(app, pages, token, root)
     add_problems(app, pages)

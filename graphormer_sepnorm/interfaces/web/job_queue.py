@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import BinaryIO, cast
 
 from pebble import ProcessExpired, ProcessPool
@@ -27,7 +28,6 @@ from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.tables.formats import TABLE_KINDS, kind_of
 
 CHUNK = 64  # molecules of a table
-QUEUE_FULL = HTTPException(503, "too much is waiting to be computed: try again in a while", {"Retry-After": "30"})
 SECONDS_TO_START = 600
 IS_MADE = ""  # the first question, which no method answers
 
@@ -183,7 +183,7 @@ class JobQueue:
             before.end()
 
     def submit(self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "") -> Job:
-        """Puts a table into the queue; raises InputError for what cannot be predicted or written, and QUEUE_FULL."""
+        """Puts a table into the queue; raises InputError for a bad one, and HTTPException if too many wait."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{title} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
         self.facts.check(options)
@@ -222,7 +222,7 @@ class JobQueue:
 
     def check_room(self, waiting: int) -> None:
         if not self.is_open or waiting >= self.limits.waiting:
-            raise QUEUE_FULL
+            raise HTTPException(503, "too much is waiting to be computed: try again in a while", {"Retry-After": "30"})
 
     def forget_earliest(self) -> None:
         stored = [number for number, job in self.jobs.items() if job.is_stored]
@@ -253,10 +253,9 @@ class JobQueue:
 
     async def is_well(self) -> bool:
         """Whether tables are computed: a worker that has nothing to do is asked, and started again if it has ended."""
-        try:
+        with contextlib.suppress(HTTPException, InputError):
             return bool(self.worker.asked) or await self.ask(IS_MADE) == self.worker.identity
-        except (HTTPException, InputError):
-            return False
+        return False
 
     def cancel(self, job: Job) -> None:
         with self.lock:
@@ -299,7 +298,7 @@ class JobQueue:
 
     def step(self, job: Job) -> None:
         if job.source:
-            return self.read(job)
+            return self.read(job, job.source)
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:
@@ -318,9 +317,8 @@ class JobQueue:
         if len(job.answers) == len(job.rows) and job.state == "computing":
             job.state = "done"
 
-    def read(self, job: Job) -> None:
-        source, job.source = job.source, None
-        assert source
+    def read(self, job: Job, source: Path) -> None:
+        job.source = None
         try:
             request = source, job.shown, self.limits.rows, job.options, job.smiles_column
             table = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *request))

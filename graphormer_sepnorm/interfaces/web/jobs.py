@@ -9,8 +9,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -105,12 +106,10 @@ class ResultStore:
 
     def load(self, number: str, facts: ModelFacts | None = None) -> Job | None:
         """A table of the models with these facts, by default of any; None if there is none."""
-        if not NUMBER.fullmatch(number):
-            return None
-        try:
-            return read_job(number, (self.folder / f"{number}.jsonl").read_bytes(), facts)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            if NUMBER.fullmatch(number):
+                return read_job(number, (self.folder / f"{number}.jsonl").read_bytes(), facts)
+        return None
 
 
 def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | None:
@@ -179,10 +178,10 @@ def written_column(
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
-    value: object = answer
-    for name in place:
-        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-    return cast(str | float | None, value)
+    def part(value: Any, name: str) -> Any:
+        return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+    return reduce(part, place, cast(Any, answer))
 
 
 def escape_formula(text: str) -> str:

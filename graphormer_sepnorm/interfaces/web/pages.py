@@ -41,11 +41,6 @@ from graphormer_sepnorm.version import __version__
 
 CONFIDENCES = 0.8, 0.9, 0.95
 LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
-MEANINGS = {
-    "weights": "how much each part of the model counts in the prediction",
-    "vocabulary": "which molecules the model can read",
-    "salts": "which part of a salt or a mixture the model reads",
-}
 MOLECULES_COMPARED = (2, 3)
 ROWS_CHANGED = {"HX-Trigger": "rows-changed"}
 ROWS_PER_PAGE = 50
@@ -91,7 +86,6 @@ FIRST_VIEW = View()
 def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
     """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
     predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
-    properties = [column.name for column in job.added if column.place[0] == "properties"]
     fields = [name for name, column in zip(unique_names(job), job.columns, strict=True) if column != job.smiles_column]
     names: dict[ShownKind, list[str]] = {
         "class": ["Class"] if facts.class_names else [],
@@ -99,7 +93,7 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
         "nearest": [NEAREST] if job.options.domain else [],
         "alerts": [ALERTS] if job.options.alerts else [],
         "smiles": ["SMILES"],
-        "property": properties,
+        "property": [column.name for column in job.added if column.place[0] == "properties"],
         "field": fields[:MOST_FIELDS],
     }
     kinds: dict[str, ShownKind] = {}
@@ -158,14 +152,13 @@ def progress_of(job: Job) -> dict:
 def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
     numbers = shown_rows(job, view)
-    start = (view.page - 1) * ROWS_PER_PAGE
     offered = offered_columns(facts, job)
     chosen = chosen_columns(offered, view)
     usual = chosen == chosen_columns(offered, FIRST_VIEW)
     sorted_by = ("value", "class_name", "similarity")
     sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
     return progress | {
-        "rows": answered_rows(job, numbers[start : start + ROWS_PER_PAGE]),
+        "rows": answered_rows(job, numbers[(view.page - 1) * ROWS_PER_PAGE :][:ROWS_PER_PAGE]),
         "num_rows": len(numbers),
         "groups": grouped(facts, [name for name, kind in offered.items() if kind == "target"]),
         "first_row": job.header + 1,
@@ -286,7 +279,6 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
         smi_columns=COLUMNS,
         no_columns=NO_COLUMNS,
         other_conditions=OTHER_CONDITIONS,
-        meanings=MEANINGS,
     )
 
     def page(name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> HTMLResponse:
@@ -327,17 +319,11 @@ def as_sentence(text: str) -> str:
 
 
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    @app.get("/", include_in_schema=False)
-    def start() -> Response:
-        return pages("page.html")
+    def showing(name: str) -> Callable[[], Response]:
+        return lambda: pages(name)
 
-    @app.get("/docs", include_in_schema=False)
-    def docs() -> Response:
-        return pages("docs.html")
-
-    @app.get("/about", include_in_schema=False)
-    def about() -> Response:
-        return pages("about.html")
+    for path, name in (("/", "page.html"), ("/docs", "docs.html"), ("/about", "about.html")):
+        app.add_api_route(path, showing(name), include_in_schema=False)
 
     @app.post("/tables", include_in_schema=False)
     def submit(
@@ -368,8 +354,6 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, view))
         return RedirectResponse(address, 303)
 
-
-def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}", include_in_schema=False)
     def show(job: api.KnownJob, view: AskedView) -> Response:
         return pages("page.html", **shown_of(queue.facts, job, view))

@@ -46,10 +46,9 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Who
                 if characters > MOST_CHARACTERS:
                     raise InputError(f"{title} has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
                 rows.append(row)
-    except NoColumn as error:
-        raise NoColumn(error.sentence.replace(str(path), title), error.columns) from None
     except InputError as error:
-        raise InputError(error.sentence.replace(str(path), title)) from None
+        error.sentence, error.options = error.sentence.replace(str(path), title), ()
+        raise
     if len(rows) > most_rows:
         advice = "use the command graphormer-sepnorm for it, or a part of the table"
         raise InputError(f"{title} has more than {most_rows:,} molecules, which is the most for this page: {advice}")

@@ -160,8 +160,8 @@ class PredictionService:
         for row, answer in zip(rows, answers, strict=True):
             answer.conditions = dict(zip(names, map(condition_value, row.conditions), strict=False))
             if answer.models:
-                warnings = {name: near["warning"] for name, near in answer.models.items() if near["warning"]}
-                answer.warning = " ".join(f"{name}: {text}" for name, text in warnings.items())
+                told = (f"{name}: {near['warning']}" for name, near in answer.models.items() if near["warning"])
+                answer.warning = " ".join(told)
             for near in answer.models.values():
                 one = MoleculePrediction.model_validate(near)
                 near["in_training"] = is_in_training(one.similarity, one.nearest, one.warning)

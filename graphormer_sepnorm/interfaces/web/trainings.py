@@ -43,11 +43,6 @@ REPORT_HEADERS = {
         "frame-ancestors 'none'; sandbox allow-scripts"
     )
 }
-SCALES = {
-    "": "as measured",
-    "log10": "their logarithm (log10)",
-    **{unit: f"-log10 of M, from {unit}" for unit in ("nM", "uM", "mM", "M", "pM")},
-}
 
 
 @dataclass
@@ -76,10 +71,6 @@ class Trainings:
 
     def __init__(self, runs: Path, device: str = "auto"):
         self.runs, self.device = runs, device
-        try:
-            runs.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {runs}: {error.strerror}") from None
         self.claim = contextlib.ExitStack()
         self.folder = self.claim.enter_context(own_folder(runs.absolute(), ".training-"))
         self.uploads: dict[str, Path] = {}
@@ -115,10 +106,9 @@ class Trainings:
         return number
 
     def upload(self, number: str) -> Path:
-        with self.lock:
-            if path := self.uploads.get(number):
-                return path
-        raise InputError("this table is no longer kept: upload it again")
+        if not (path := self.uploads.get(number)):
+            raise InputError("this table is no longer kept: upload it again")
+        return path
 
     def arguments(self, table: Path, choice: TrainingChoice) -> list[str]:
         """The arguments of the command, which ends with the name of a run folder that is not there yet."""
@@ -219,7 +209,6 @@ def add_training(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
 
     if trainings is None:
         return
-    add_choosing(app, queue, pages, trainings)
 
     @app.get("/trainings/status", include_in_schema=False)
     def status() -> Response:
@@ -240,8 +229,6 @@ def add_training(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
         queue.use([str(trainings.run(name).path)] if name else [])
         return RedirectResponse("/", 303)
 
-
-def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
     last, looking = dict[str, TrainingChoice](), asyncio.Lock()
 
     async def look(number: str, choice: TrainingChoice) -> dict[str, Any]:
@@ -254,8 +241,7 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
             answer = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
         choice = choice.model_copy(update={"targets": answer.chosen or choice.targets})
         context = {"number": number, "table": table.name, "look": answer, "choice": choice}
-        options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
-        return context | options
+        return context | {"splits": get_args(SplitName), "command": trainings.command(table, choice)}
 
     @app.post("/train", include_in_schema=False)
     def upload(file: UploadFile) -> Response:

@@ -1,4 +1,4 @@
-"""The kernels as PyTorch operators, with torch.compile and torch.export."""
+"""The model with torch.compile and torch.export."""
 
 import io
 from dataclasses import replace
@@ -12,11 +12,9 @@ from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.shipped import Resistance, Rings
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
-from graphormer_sepnorm.kernels import traced
 from graphormer_sepnorm.model import Network
 from tests.conftest import random_graph
 
-OPERATORS = {"embedding_sum", "lay_out", "attention"}
 SIZES = [[3, 7, 20], [5, 9, 1, 18]]
 
 
@@ -54,11 +52,6 @@ def tensors_of(batch: GraphBatch) -> tuple:
     return batch.x, batch.ptr, batch.edge_index, batch.bond, batch.arrays
 
 
-def operators(graph: torch.fx.Graph) -> set[str]:
-    names = [str(node.target).split(".") for node in graph.nodes if node.op == "call_function"]
-    return {name[1] for name in names if name[0] == "graphormer_sepnorm"}
-
-
 @pytest.mark.parametrize("backend", [pytest.param("eager", marks=pytest.mark.nightly), "aot_eager"])
 @pytest.mark.slow
 @torch.no_grad()
@@ -66,24 +59,23 @@ def test_compiled_in_one_graph_the_model_predicts_the_same(model, backend):
     compiled = torch.compile(model, fullgraph=True, backend=backend)
     for sizes in SIZES:
         batch = make_batch(model.config, sizes)
-        assert torch.equal(compiled(batch), model(batch))
+        torch.testing.assert_close(compiled(batch), model(batch), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
-def test_compiled_in_one_graph_the_model_learns_the_same_with_the_same_dropout(model):
-    model = Network(replace(model.config, attention_dropout=0.3)).train()
+def test_compiled_in_one_graph_the_model_learns_the_same(model):
+    model = Network(model.config).train()
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for sizes in SIZES:
         batch = make_batch(model.config, sizes)
         outs, gradients = [], []
         for function in (model, compiled):
-            torch.manual_seed(1)
             outs.append(function(batch))
             gradients.append(torch.autograd.grad((outs[-1] ** 2).sum(), learning, allow_unused=True))
-        assert torch.equal(*outs)
+        torch.testing.assert_close(*outs, rtol=1e-4, atol=1e-5)
         for eager, traced_gradient in zip(*gradients, strict=True):
-            torch.testing.assert_close(eager, traced_gradient, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(eager, traced_gradient, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("strict", [pytest.param(True, marks=pytest.mark.nightly), False])
@@ -93,30 +85,10 @@ def test_exported_saved_and_loaded_the_model_predicts_the_same_for_other_sizes(m
     first = make_batch(model.config, SIZES[0])
     shapes = (any_length, any_length, {1: any_length[0]}, any_length, dict.fromkeys(first.arrays, any_length))
     program = torch.export.export(FromTensors(model), tensors_of(first), dynamic_shapes=shapes, strict=strict)
-    assert operators(program.graph) == OPERATORS
     file = io.BytesIO()
     torch.export.save(program, file)
     file.seek(0)
     loaded = torch.export.load(file).module()
     for sizes in SIZES:
         batch = make_batch(model.config, sizes)
-        torch.testing.assert_close(loaded(*tensors_of(batch)), model(batch), rtol=0, atol=0)
-
-
-@pytest.mark.slow
-def test_operators_pass_pytorchs_opcheck():
-    torch.manual_seed(0)
-    ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
-    pairs, cls = torch.randn(410, heads, requires_grad=True), torch.randn(heads, requires_grad=True)
-    qkv = torch.randn(27, 3 * heads * d, requires_grad=True)
-    q, kv = torch.randn(3, heads * d, requires_grad=True), torch.randn(27, 2 * heads * d, requires_grad=True)
-    bias, factor = (traced.lay_out(values.detach(), cls.detach(), ptr).requires_grad_() for values in (pairs, pairs**2))
-    seed = torch.tensor(2**40 + 5)
-    for operator, arguments in (
-        (traced.embedding_sum, (torch.randint(0, 4, (9, 3)), torch.randn(4, 19, requires_grad=True))),
-        (traced.lay_out, (pairs, cls, ptr)),
-        (traced.attention, (qkv, None, bias, None, ptr, None, heads, 0.0)),
-        (traced.attention, (qkv, None, bias, factor, ptr, seed, heads, 0.4)),
-        (traced.attention, (kv, q, bias, factor, ptr, seed, heads, 0.4)),
-    ):
-        torch.library.opcheck(operator, arguments)
+        torch.testing.assert_close(loaded(*tensors_of(batch)), model(batch), rtol=1e-4, atol=1e-5)

@@ -97,14 +97,6 @@ def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, libr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "next.csv"]
 
 
-def test_a_folder_of_the_user_is_kept(written, predictor, library, tmp_path):
-    (tmp_path / "next.csv.parts").mkdir()
-    (tmp_path / "next.csv.parts" / "mine.txt").touch()
-    with pytest.raises(InputError, match="holds other files"):
-        suggest(predictor, library, tmp_path / "next.csv", SuggestRequest(3))
-    assert (tmp_path / "next.csv.parts" / "mine.txt").exists()
-
-
 def test_molecules_that_the_model_cannot_judge_come_last(written, predictor, tmp_path):
     """Of what is not measured, only propanol and pentane have the size and elements of what is measured."""
     (tmp_path / "library.csv").write_text("smiles\nCCC[Pt]Cl\nCCCO\nOCC\nCCCCC\nCCCCCCCCC[Br]\n")

@@ -235,6 +235,8 @@ def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():
     trust = Trust(fit_domain(["CCO", "CCN", "CCC"]), fit_intervals(errors, zeros, zeros), rows=rows)
     columns = CountedColumns(Trusting([tiny_model(targets=("a", "b"))], trust=trust), Answers(0.9))
     values = np.array([[-0.1, -9], [0.1, -9], [4.6, -9], [np.nan, np.nan]])
+    missing = "The condition pH is missing and read as 7.25, the median."
     for part in (values[:3], values[3:]):
-        columns.cells(Predictions(part, 0 * part, [""] * len(part), [""] * len(part)), [""] * len(part))
+        columns.cells(Predictions(part, 0 * part, [""] * len(part), [missing] * len(part)), [""] * len(part))
     assert columns.below_zero == {"a": 1, "a_low": 2}
+    assert columns.missing == {missing: 4} and columns.unfamiliar["rows"] == 0

@@ -10,7 +10,13 @@ import pytest
 
 from graphormer_sepnorm.config import config_to_json
 from graphormer_sepnorm.predict.classes import ClassSets
-from graphormer_sepnorm.report.sections import data_section, repeatability_section, training_section, use_section
+from graphormer_sepnorm.report.sections import (
+    conditions_section,
+    data_section,
+    repeatability_section,
+    training_section,
+    use_section,
+)
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system.progress import AS_LINES
 from graphormer_sepnorm.table_model.features import ConditionColumn
@@ -119,6 +125,19 @@ def test_molecules_of_a_class_are_counted():
     grid = data_section(reported(kind="multiclass", targets=("low", "high"), labelled=table(*rows))).grids[0]
     assert grid.rows[0] == ("train", "2", "2", "0") and grid.rows[2] == ("test", "1", "0", "1")
     assert grid.header[2:] == ("y_low", "y_high")
+
+
+def test_conditions_have_their_values_and_what_a_missing_one_is_read_as():
+    cells = [("37.0", "b", "7.5"), ("25", "", "8"), ("37", "a", ""), ("25", "b", "7.25"), ("37", "b", "7")]
+    rows = [LabelledRow(number, "C", [1.0], "train", conditions=each) for number, each in enumerate(cells)]
+    table = LabelledTable([*rows, replace(rows[0], split="test", conditions=("99", "c", "99"))])
+    page = reported(labelled=table, options={"feature_columns": ("T", "assay", "pH")})
+    (grid,) = conditions_section(page).grids
+    assert [row[:3] for row in grid.rows] == [
+        ("T", "37 (3), 25 (2)", "0 of 5"), ("assay", "b (3), a (1)", "1 of 5"), ("pH", "7 to 8", "1 of 5")
+    ]  # fmt: skip
+    assert [row[3].split()[0] for row in grid.rows] == ["no", "a", "7.25,"]
+    assert conditions_section(reported()) is None
 
 
 def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):

@@ -36,8 +36,8 @@ TITLES = (
 def test_a_report_has_every_section_in_its_order(trained: Trained):
     report = trained.run.report.read_text()
     assert tuple(re.findall("<h2>(.*)</h2>", report)) == TITLES
-    assert len(TITLES[:-1]) + 4 == len(SECTIONS), (
-        "no two of these molecules are matched pairs or similar, or replicates, and there are no times"
+    assert len(TITLES[:-1]) + 5 == len(SECTIONS), (
+        "no two of these molecules are matched pairs or similar, or replicates, and there are no times or conditions"
     )
     facts, trust = trained.result["targets"]["a"], trained.result["trust"]
     for member in MEMBERS:

@@ -38,7 +38,8 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert (compared["metric"], compared["higher_is_better"]) == ("mae", False)
     found = compared["targets"]["y"]
     first, second = found["runs"].values()
-    assert found["n"] == 40 and first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
+    assert (found["n"], found["too_few"]) == (40, False)
+    assert first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
     assert second["difference"] == pytest.approx(-0.25) and second["difference_interval"] == pytest.approx([-0.25] * 2)
     assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
     header, above, below, *tops = comparison_lines(compared)[-5:]
@@ -120,7 +121,7 @@ def test_runs_of_two_standardizations_are_compared_by_measurement(tmp_path):
     runs = write_pair(tmp_path / "runs")
     compared = compare_runs(runs)
     first, second = compared["targets"]["y"]["runs"].values()
-    assert compared["targets"]["y"]["n"] == 3 and first["bounds"]["bounds"] == 1
+    assert compared["targets"]["y"]["n"] == 3 and compared["targets"]["y"]["too_few"] and first["bounds"]["bounds"] == 1
     assert first["value"] == pytest.approx(2 / 3) and second["value"] == pytest.approx(0.75)
     names = [str(run) for run in runs]
     assert compared["test_rows"] == {"of_runs": dict.fromkeys(names, 5), "shared": 4}

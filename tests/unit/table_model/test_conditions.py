@@ -5,6 +5,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.domain import missing_conditions
 from graphormer_sepnorm.table_model.features import MOST_WORDS, ConditionColumn, Conditions, column_of
 from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_run import scorable
@@ -40,6 +41,10 @@ def test_a_missing_condition_is_the_median_and_marked_or_a_word():
     assert TypeAdapter(ConditionColumn).validate_python(temperature.facts()) == temperature
     assert [words.partition(" of ")[0] for words in found.remarks(rows)] == ["temperature: 1", "assay: 1"]
     assert not list(CONDITIONS.remarks([("20.0", "b")]))
+    warned = found.add_warnings(["Far."] * 3, [("", ""), ("NA", "b"), ("20.0", "b")])
+    assert warned[2] == "Far." and warned[1].startswith("Far. The condition temperature is missing and read as 25,")
+    counts = missing_conditions([*warned, warned[0]], ["", "", "", "unreadable"])
+    assert {text.split()[2]: count for text, count in counts.items()} == {"temperature": 2, "assay": 1}
     with pytest.raises(InputError, match="pH is blank in all training rows"):
         Conditions.of(("pH",), [("",)] * 3)
 

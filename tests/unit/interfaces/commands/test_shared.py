@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import alone
-from graphormer_sepnorm.interfaces.commands.own_table import detected, on_better_scales, only_target
+from graphormer_sepnorm.interfaces.commands.own_table import detected, on_better_scales, only_target, words_on_masses
 from graphormer_sepnorm.interfaces.commands.shared import (
     FieldsOf,
     ListCommand,
@@ -320,6 +320,15 @@ def test_somebody_at_a_terminal_is_asked_whether_to_learn_logarithms(typed, give
         assert on_better_scales(options, CONCENTRATIONS).scales == scales
         seen = shown()
         assert (seen.count("Learn pKi instead?"), seen.count("Ki_nM")) == ((1, 1) if asks else (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("LD50 (mg/kg)", "mg/kg"), ("MIC_µg/mL", "ug/mL"), ("mg/leaf", None), ("pKi", None)]
+)
+def test_masses_are_pointed_out(name, unit):
+    said = list(words_on_masses(TableOptions("a.csv", (name,))))
+    assert bool(said) == (unit is not None) and all(f" {unit} " in each for each in said)
+    assert not list(words_on_masses(TableOptions("a.csv", (name,), "classification")))
 
 
 def test_nobody_is_asked_without_a_terminal():

@@ -175,23 +175,15 @@ def test_a_list_of_molecules_is_a_table_whatever_they_are(page, queue, tmp_path,
         assert page.post("/api/tables", json=wrong).json()["detail"].startswith(place)
 
 
-def test_a_confidence_that_cannot_be_had_is_refused_at_once(page):
-    sentence = "the confidence is 90: choose one between 0 and 1, such as 0.9; did you mean 0.9?"
-    upload = {"files": {"file": ("a.csv", b"smiles\nC\n")}, "data": {"interval": "90"}}
-    for path, given in (("", {"json": {"smiles": ["C"], "interval": 90}}), ("/file", upload)):
-        answer = page.post(f"/api/tables{path}", **given)
-        assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
-    answer = page.post("/tables", data={"text": "C", "interval": "90"})
-    assert answer.status_code == 422 and f"T{sentence[1:]}" in answer.text
-
-
-def test_unknown_fields_and_endpoints_are_refused(page):
+def test_unknown_fields_and_endpoints_and_no_confidences_are_refused_at_once(page):
     file = {"file": ("a.csv", b"smiles\nC\n")}
-    for fields in ({"bogus": "1"}, {"text": "C"}, {"endpoints": "breadth"}):
+    for fields in ({"bogus": "1"}, {"text": "C"}, {"endpoints": "breadth"}, {"interval": "90"}):
         assert page.post("/api/tables/file", files=file, data=fields).status_code == 422
-    assert page.post("/tables", data={"text": "C", "bogus": "1"}).status_code == 422
+    for fields in ({"bogus": "1"}, {"interval": "90"}):
+        assert page.post("/tables", data={"text": "C", **fields}).status_code == 422
+    for fields in ({"endpoints": ["breadth"]}, {"interval": 90}):
+        assert page.post("/api/tables", json={"smiles": ["C"], **fields}).status_code == 422
     assert finished(page, page.post("/api/tables/file", files=file, data={"endpoints": "len*"}))["state"] == "done"
-    assert page.post("/api/tables", json={"smiles": ["C"], "endpoints": ["breadth"]}).status_code == 422
 
 
 def test_a_table_that_is_not_over_is_downloaded_only_if_that_is_asked(page, queue):
@@ -444,8 +436,8 @@ def test_pictures(page):
     assert "sandbox" in picture.headers["content-security-policy"]
     atoms = page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "length"}).json()
     assert [atom["symbol"] for atom in atoms["atoms"]] == ["C", "C", "O"]
-    assert 'src="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4="' in page.get(f"/tables/{number}/rows/0/atoms").text
     shown = page.get(f"/tables/{number}/rows/0/atoms").text
+    assert 'src="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4="' in shown
     assert "The baseline, 0.00, is the prediction without information" in shown and shown.count("+1.00") == 3
     assert page.get(f"/api/tables/{number}/rows/0/atoms.svg").text == "<svg></svg>"
     assert page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "b"}).status_code == 422
