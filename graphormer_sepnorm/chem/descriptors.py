@@ -79,8 +79,5 @@ def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
     values = np.empty((len(molecules), WIDTH))
     for row, mol in zip(values, map(molecule_of, molecules), strict=True):
         with one_molecule():
-            row[:] = [
-                *(number(mol) for number in FUNCTIONS),
-                *(each for several in TUPLES for each in several(mol)),
-            ]
+            row[:] = [*(number(mol) for number in FUNCTIONS), *(each for several in TUPLES for each in several(mol))]
     return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)

@@ -29,10 +29,7 @@ Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3}[A-Za-z\d,'-]*")
 NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|[.,]\d+)([eE][-+]?\d+)?")
 ID = re.compile(r"[A-Za-z]+([-_]\d+|\d{2,})")  # such as ABC-12 and V69; a formula such as CH4 is none
-REGISTERED = {
-    re.compile(r"\d{2,7}-\d\d-\d"): "a CAS number",
-    re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]"): "an InChIKey",
-}
+REGISTERED = {re.compile(r"\d{2,7}-\d\d-\d"): "a CAS number", re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]"): "an InChIKey"}
 OPEN = re.compile(r" \||\*|#0")  # in the SMILES of what may be no whole molecule
 LEAST_WRITTEN = 3  # atoms of a word after a SMILES that makes it a second molecule rather than a name
 RING = re.compile(r"%\(\d+\)|%\d\d|\d")

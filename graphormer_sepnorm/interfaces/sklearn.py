@@ -129,10 +129,10 @@ class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstim
         Raises:
             InputError: there are no labels, or censored ones, which have no error.
         """
-        for label in np.asarray(y, dtype=object).flat:
-            if isinstance(label, str) and read_bound(label, "y"):
-                raise InputError(f"y has censored labels, such as {label!r}: leave their molecules out of the score")
-        labels, predictions = np.array([row.labels for row in labelled_rows(y)[1]]), self._predictions(X)[0]
+        _, rows = labelled_rows(y)
+        if bounds := [bound for row in rows for bound in row.bounds.values()]:
+            raise InputError(f"y has censored labels, such as {bounds[0]!r}: leave their molecules out of the score")
+        labels, predictions = np.array([row.labels for row in rows]), self._predictions(X)[0]
         check_consistent_length(predictions, labels, sample_weight)
         weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
         known = ~np.isnan(labels)

@@ -281,9 +281,7 @@ class PartColumns:
             )
             for side, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
                 yield of(
-                    f"{target}_percentile_{end_of}",
-                    f"percentile_{end_of}",
-                    partial(percentile_end, rows, number, side),
+                    f"{target}_percentile_{end_of}", f"percentile_{end_of}", partial(percentile_end, rows, number, side)
                 )
         if (drugs := self.drugs) is not None and own in drugs.targets:
             name = f"{target}_drug_percentile"
@@ -300,24 +298,22 @@ def chosen_endpoints(
 ) -> list[bool]:
     """Whether each target, of these names, fits one of the names or shell patterns, or has the group of one in its
     ``facts``, as ``Endpoint.facts``; raises InputError for others."""
-    known = [
-        (words, one.get("group", ""), one.get("description", ""))
-        for words, one in zip(names, facts or [{}] * len(names), strict=True)
-    ]
+    known = list(zip(names, facts or [{}] * len(names), strict=True))
 
-    def fits(pattern: str, words: set[str], group: str) -> bool:
+    def fits(pattern: str, words: set[str], of: Mapping[str, str]) -> bool:
         if any(pattern in each for each in names):  # as it is written, before names that differ in case
             return pattern in words
         folded = pattern.casefold()
-        return folded == (group.casefold() or None) or any(fnmatchcase(name.casefold(), folded) for name in words)
+        is_group = folded == (of.get("group") or "*").casefold()
+        return is_group or any(fnmatchcase(name.casefold(), folded) for name in words)
 
     for pattern in patterns:
-        if not any(fits(pattern, words, group) for words, group, _ in known):
+        if not any(fits(pattern, *each) for each in known):
             every, is_word = sorted(set().union(*names)), partial(re.search, rf"\b{re.escape(pattern)}\b", flags=re.I)
             near = did_you_mean(pattern, every) or f"; they are {', '.join(every)}"
-            if about := [min(words, key=len) for words, _, text in known if is_word(text)]:
+            if about := [min(words, key=len) for words, of in known if is_word(of.get("description", ""))]:
                 near = f"; {pattern} is in the descriptions of {', '.join(about)}"
             elif "," in pattern:
                 near = f": put spaces between names, as in {pattern.replace(',', ' ')}"
             raise InputError(f"no target fits the endpoint {pattern}{near}")
-    return [not patterns or any(fits(pattern, words, group) for pattern in patterns) for words, group, _ in known]
+    return [not patterns or any(fits(pattern, *each) for pattern in patterns) for each in known]

@@ -234,7 +234,7 @@ class LoadedModel:
         words, index = pd.Series([""]).dtype, table.index
         cells = [pd.Series(each, index, float if isinstance(each, np.ndarray) else words) for each in values]
         added = with_free_names((column.name for column in columns.all), list(map(str, table.columns)))
-        table.isetitem(place, pd.Series(smiles, index, words))
+        table.isetitem(place, pd.Series(smiles, index, words).array)
         return pd.concat([table, pd.DataFrame(dict(zip(added, cells, strict=True)), index=index)], axis=1)
 
     def explain(

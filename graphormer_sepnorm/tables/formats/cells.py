@@ -34,10 +34,7 @@ def sheet_records(
     except ImportError:
         raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
     refuse_large(file, source, MAX_UNPACKED)
-    with (
-        explaining(source),
-        contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book,
-    ):
+    with explaining(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
         for texts in texts_of_sheet(chosen_sheet(book, source, smiles_column, sheet)):
             while texts and not texts[-1]:
                 texts.pop()

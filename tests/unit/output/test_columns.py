@@ -206,7 +206,10 @@ def test_a_target_is_found_as_it_is_written_before_one_that_differs_in_case():
 
 
 def test_a_group_chooses_its_targets_and_words_of_descriptions_are_a_hint():
-    facts = [{"group": "Metabolism", "description": "clearance"}, {"description": "log10 of solubility, mol/L"}]
+    facts = [
+        {"group": "Metabolism", "description": "clearance"},
+        {"group": "", "description": "log10 of solubility, mol/L"},
+    ]
     names = [{"HLM"}, {"Met"}]
     assert chosen_endpoints(["metabolism"], names, facts) == [True, False]
     assert chosen_endpoints(["M*"], names, facts) == [False, True]
