@@ -149,7 +149,9 @@ def test_a_card_has_the_coverage_of_the_sets_of_classes():
 def test_a_card_has_the_share_of_correct_classes():
     test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
     known = {"y": np.array([[1.0], [1], [0]]), "class_names": (("inactive", "active"),)}
-    _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, **known))
+    _, card = cards(
+        reported(result({"a": facts("accuracy", 0.75)}), "classification", ("a",), "accuracy", test, **known)
+    )
     assert (card.value, card.lines) == ("75 %", ("of the test molecules; always to predict active would give 25 %.",))
 
 
