@@ -231,20 +231,13 @@ def notes(page: Reported) -> tuple[str, ...]:
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
     remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
-    learnt = len(page.learnt)
+    has_folds = options.split in SPLITTERS and not (page.results or options.folds or options.test_csv is not None)
+    few = {"has_folds": has_folds, "tested": few_words(page), "learnt": len(page.learnt)}
     others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
+    warnings = {title: facts["warning"] for title, facts in others.items() if "warning" in facts}
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
-        *words(
-            "headline.few",
-            warnings={title: facts["warning"] for title, facts in others.items() if "warning" in facts},
-            has_folds=options.split in SPLITTERS
-            and not page.results
-            and not options.folds
-            and options.test_csv is None,
-            tested=few_words(page),
-            learnt=learnt if learnt < FEW_LEARNT else None,
-        ),
+        *words("headline.few", warnings=warnings, enough=FEW_LEARNT, **few),
         *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),

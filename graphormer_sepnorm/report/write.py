@@ -119,7 +119,7 @@ def report_final(trained: Trained) -> dict:
     table = zip(trained.labelled.rows, folds.numbers.tolist(), strict=True)
     rows = [[row.number, row.smiles, f"fold-{fold}", *label_texts(row)] for row, fold in table]
     known = trained.labelled.names
-    names = [known.get(row.number, "") for row in trained.labelled.rows] if known else []
+    names = [known.get(row.number, "") for row in trained.labelled.rows if known]
     lines = prediction_lines(labels.task, final.prediction, rows, names)
     together = predicted_together(labels.task, lines)
     trust = pooled(list(results.values()), together)["trust"] if results else {}

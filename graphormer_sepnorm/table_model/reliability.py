@@ -114,16 +114,14 @@ def usual_confidence(trust: dict) -> str | None:
 def low_coverage(result: dict) -> list[str]:
     """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
-    level, sentences = usual_confidence(trust), []
-    if level is not None:
-        for name, words in too_low(trust["coverage"][level], counts, level).items():
-            share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
-            inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
-            needed = ""
-            if factor is not None:
-                digits = 1 if factor >= LEAST_FACTOR else 2
-                needed = f": to contain {share}, they would have to be {factor:.{digits}f} times as wide"
-            sentences.append(f"{inside} for such molecules{needed}")
+    sentences, usual = [], usual_confidence(trust)
+    level = usual or USUAL_CONFIDENCE
+    for name, words in too_low(trust["coverage"][level] if usual else {}, counts, level).items():
+        share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
+        inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
+        wide = "" if factor is None else f"{factor:.{1 if factor >= LEAST_FACTOR else 2}f} times as wide"
+        needed = wide and f": to contain {share}, they would have to be {wide}"
+        sentences.append(f"{inside} for such molecules{needed}")
     sets, highest = trust.get("set_coverage", {}), CONFIDENCES[-1]
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
         held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
@@ -151,12 +149,11 @@ def is_no_better(facts: dict, metric: str) -> bool:
 
 
 def no_better(result: dict) -> list[str]:
-    sentences = []
-    for name, facts in result.get("targets", {}).items():
-        if not is_no_better(facts, result["metric"]):
-            continue
-        ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
-        scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
+    sentences, metric = [], result.get("metric", "")
+    worse = {name: facts for name, facts in result.get("targets", {}).items() if is_no_better(facts, metric)}
+    for name, facts in worse.items():
+        ours, theirs = (facts["scores"][each][metric] for each in (STACK, MEAN))
+        scores = f"{METRICS[metric].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
         sentences.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return sentences
 
