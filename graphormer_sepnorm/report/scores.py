@@ -184,7 +184,7 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
     curve: dict = {"values": [or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
     drawn = resampled(metric, y, predicted) if len(y) >= 2 else np.full((1, len(predicted)), np.nan)
-    change = paired_difference(METRICS[metric], y, *predicted[:-3:-1], drawn[:, :-3:-1])
+    change = paired_difference(METRICS[metric], y, predicted[-1], predicted[-2], drawn[:, :-3:-1])
     curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
     if labels.bounded[rows, columns].any():
         assert labels.bounds is not None

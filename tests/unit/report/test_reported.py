@@ -11,8 +11,6 @@ from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
 from tests.unit.report.conftest import fitted, reported, table
 
-COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
-
 
 def test_values_have_the_decimals_of_the_labels():
     """A difference is that of the numbers shown: 6.854 and 8.636 differ by 1.78, which 6.85 and 8.64 do not."""
@@ -29,14 +27,6 @@ def test_classes_have_their_names():
     assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.750)"
     assert page.predicted(0.5, 0) == "Yes (probability of Yes: 0.500)", "as predict"
     assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"
-
-
-@pytest.mark.parametrize(
-    ("coverage", "confidence"),
-    [(COVERAGE, "0.8"), ({"0.9": {"a": 0.9}, "0.95": {"a": 1.0}}, "0.9"), ({"0.9": {"a": None}}, None), ({}, None)],
-)
-def test_the_usual_confidence_or_the_largest_possible_one(coverage, confidence):
-    assert reported({"trust": {"coverage": coverage}}).confidence == confidence
 
 
 def test_the_ends_of_the_intervals():
