@@ -149,7 +149,7 @@ class ConditionColumn:
 
     @property
     def gap_words(self) -> str:
-        """What a missing condition is read as; empty if no training row lacks it."""
+        """Words for a missing condition as it is read; empty if no training row lacks it."""
         if "" in self.words:
             return "a word of its own"
         return "" if self.median is None else f"{self.median:.6g}, the median"
