@@ -28,7 +28,7 @@ from graphormer_sepnorm.table_model.scores import (
 )
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
-from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
@@ -45,43 +45,33 @@ LEAST_DRAWN = 10  # with fewer, resamples say nothing about the noise
 FLAT = 0.6  # slope of predicted against measured values below which extremes are clearly missed
 
 
-def verdict_of(
-    task: TaskConfig,
-    target: str,
-    facts: dict,
-    trust: dict,
-    title: str | None = None,
-    repeats: Mapping[str, float] | None = None,
-    y: np.ndarray | None = None,
-    out_of_fold: tuple[Mapping[str, float | None], str] = ({}, ""),
-    calibration: tuple[float | None, str] = (None, ""),
-) -> dict:
-    """The facts of the verdict on a target with labels y, from its ``scores_by_target`` and ``measure_trust``.
-
-    ``out_of_fold`` as ``Reported.out_of_fold``; ``calibration``: the ``clear_error``, and of which predictions it is.
-    """
+def verdict_of(page: Reported, target: str, facts: dict) -> dict:
+    """The facts of the verdict on a target, from its ``scores_by_target``."""
+    task, trust = page.task, page.result["trust"]
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
     held = sets if level is None else trust["coverage"][level].get(target)
     rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
     factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
-    deviation = (repeats or {}).get(target) or None
-    decimals, (scores, where) = decimals_for([rmse, deviation], rmse), out_of_fold
+    deviation = repeatability(page.options, page.labelled).get(target) or None
+    decimals, (scores, where) = decimals_for([rmse, deviation], rmse), page.out_of_fold(target)
     more = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(task, facts, scores)}
     change: float = 0 if "warning" in facts else facts.get("against_mean", {}).get("difference") or 0
-    of_classes = TASKS[task.kind].predicts_probabilities
-    rival = "the same probability for every molecule" if of_classes else "the mean label"
+    calibration: tuple[float | None, str] = None, ""
+    if task.kind == "classification":
+        *pairs, of_which = page.most_labelled(task.targets.index(target))
+        calibration = reliability.clear_error(*pairs), of_which
+    rival = "the mean label" if page.is_regression else "the same probability for every molecule"
     return {
-        "title": title,  # None for the only target
-        "n": facts["n"],  # exact test labels
-        "warning": facts.get("warning"),  # why they say nothing
+        "title": page.title_of(target) if len(page.result["targets"]) > 1 else None,
+        "facts": facts,  # with the reason, ``warning``, if its labels say nothing
         "ranks": strength(ranking),  # "" where the order may be chance; None without an interval
         "ranking": ranking | {"title": METRICS[ranking["metric"]].title},  # the score of the order
         "rmse": rmse,
         "repeats": deviation,  # of replicate measurements
         "decimals": decimals,
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
-        "example": apart(scale, factor, y) if factor and falls(scale) and y is not None else (),
+        "example": apart(scale, factor, page.labels.y[:, columns_of(task)[target]]) if factor and falls(scale) else (),
         "calibration": calibration,  # mean error of probabilities, and of which
         "more": {METRICS[name].title: score for name, score in more.items()},  # scores out of fold, and of which labels
         "where": where,
@@ -147,18 +137,8 @@ def gain_of(facts: dict, metric: str) -> Estimate | None:
 
 
 def verdicts(page: Reported) -> tuple[str, ...]:
-    are_several, repeats = len(page.result["targets"]) > 1, repeatability(page.options, page.labelled)
-    sentences = []
-    for target, facts in page.scored.items():
-        title, y = page.title_of(target) if are_several else None, page.labels.y[:, columns_of(page.task)[target]]
-        calibration: tuple[float | None, str] = None, ""
-        if page.task.kind == "classification":
-            *pairs, calibrated = page.most_labelled(page.task.targets.index(target))
-            calibration = reliability.clear_error(*pairs), calibrated
-        trust, of_folds = page.result["trust"], page.out_of_fold(target)
-        verdict = verdict_of(page.task, target, facts, trust, title, repeats, y, of_folds, calibration)
-        sentences.append(line("headline.verdict", verdict=verdict))
-    return tuple(sentences)
+    each = (verdict_of(page, target, facts) for target, facts in page.scored.items())
+    return tuple(line("headline.verdict", verdict=verdict) for verdict in each)
 
 
 def summary(page: Reported) -> str:
@@ -254,6 +234,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     idle = [name for name, weights in by_member if not weights.any()]
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
+    remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
     learnt = len(page.learnt)
     others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
     return (
@@ -268,7 +249,7 @@ def notes(page: Reported) -> tuple[str, ...]:
             tested=few_words(page),
             learnt=learnt if learnt < FEW_LEARNT else None,
         ),
-        *as_sentences(known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)),
+        *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
@@ -280,10 +261,6 @@ def few_words(page: Reported) -> str | None:
     """The labels of the target with the fewest, if they are few."""
     least = min(page.result["targets"].values(), key=informative, default=None)
     return labels_words(least) if least and informative(least) < FEW_TESTED else None
-
-
-def as_sentences(*remarks: str) -> list[str]:
-    return [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark]
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The section of a report on predictions: charts, and confusion tables for classes. M molecules, T targets."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -94,7 +94,7 @@ def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
 
 
 def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> list[Dot]:
-    """The labels of the test molecules for a target, and their bounds [M, T, 2], with the predictions."""
+    """At most ``MOST_POINTS`` of the test labels of a target, and their bounds [M, T, 2], with the predictions."""
 
     def text_of(row: int) -> str:
         tested, interval = page.tested[row], page.interval(row, place)
@@ -102,23 +102,10 @@ def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> lis
         facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
         return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
 
-    columns = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
-    return dots_of(*columns, text_of, page.interval_ends[:, place])
-
-
-def dots_of(
-    y: np.ndarray,
-    bounds: np.ndarray | None,
-    predicted: np.ndarray,
-    text_of: Callable[[int], str],
-    ends: np.ndarray | None = None,
-) -> list[Dot]:
-    """At most ``MOST_POINTS`` of the labels [M] and bounds [M, 2], with predictions, words and intervals [M, 2]."""
-    y, arrows = at_bounds(y, bounds)
-    labelled = np.flatnonzero(~np.isnan(y))
+    y, arrows = at_bounds(page.test.y[:, place], None if bounds is None else bounds[:, place])
+    labelled, ends, values = np.flatnonzero(~np.isnan(y)), page.interval_ends[:, place], page.test.prediction[:, place]
     rows = labelled[evenly(len(labelled), MOST_POINTS)].tolist()
-    ends = np.full((len(y), 2), np.nan) if ends is None else ends
-    return [Dot(float(y[row]), float(predicted[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
+    return [Dot(float(y[row]), float(values[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
 
 
 def parity_chart(target: str, dots: list[Dot], confidence: float | None = None) -> Chart:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.headline import few_words, gain_of
@@ -57,29 +56,19 @@ LEAST_BINNED = 20  # molecules, of which a mean error does not say more about ch
 
 def scores_section(page: Reported) -> Section:
     metric, weights, targets = page.task.metric, page.result.get("weights", {}), page.result["targets"]
-    few = few_words(page)
     described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
     grids = []
     for name, facts in targets.items():
-        always = "" if page.is_regression else f": always {page.frequent_class(name)[1]}"
-        title = f"{page.title_of(name)}, {labels_words(facts)}"
-        if page.results:
-            title = f"{page.title_of(name)}, all folds together"
-            grids.append(folds_grid(page, name))
-        grids.append(scores_grid(title, facts, page.task, constant_words(page.task) + always, page.out_of_fold(name)))
+        grids += [folds_grid(page, name)] if page.results else []
+        grids.append(scores_grid(page, name, facts))
     if len(weights) > 1:
-        members = {
-            "member": list(weights),
-            "weight": list(map(weight_words, weights.values())),
-            f"{'mean ' * (len(targets) > 1)}out-of-fold {page.metric}": shown_together(
-                page.result["out_of_fold"][name][metric] for name in weights
-            ),
-            "description": list(described.values()),
-        }
-        grids.append(Grid.of(members, "members"))
+        members = {"member": list(weights), "weight": list(map(weight_words, weights.values()))}
+        errors = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
+        members[f"{'mean ' * (len(targets) > 1)}out-of-fold {page.metric}"] = errors
+        grids.append(Grid.of(members | {"description": list(described.values())}, "members"))
     if page.results:
         return Section("Scores", words("scores.folds", metric=page.metric, is_final=page.options.final), tuple(grids))
-    facts = {"members": len(weights), "few": few, "only": described}
+    facts = {"members": len(weights), "few": few_words(page), "only": described}
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
 
@@ -95,20 +84,15 @@ def folds_grid(page: Reported, target: str) -> Grid:
     return Grid.of(columns, page.title_of(target))
 
 
-def scores_grid(
-    title: str,
-    facts: dict,
-    task: TaskConfig,
-    constant: str,
-    out_of_fold: tuple[dict[str, float | None], str] | None = None,
-) -> Grid:
-    """The ``scores_by_target`` of one, a row per prediction; ``constant`` names that without a model."""
-    reported, metric, scores, decimals = TASKS[task.kind].reported, task.metric, facts["scores"], {}
-    names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds", {})
+def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
+    """The ``scores_by_target`` of one, a row per prediction."""
+    reported, metric, scores, decimals = TASKS[page.task.kind].reported, page.task.metric, facts["scores"], {}
+    always = "" if page.is_regression else f": always {page.frequent_class(target)[1]}"
+    names, intervals = {STACK: "prediction", MEAN: constant_words(page.task) + always}, facts.get("interval")
+    bounds, (out_of_fold, where) = facts.get("bounds", {}), page.out_of_fold(target)
     members = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
     rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in members]
-    if out_of_fold and out_of_fold[1]:
-        rows.append((f"prediction, {out_of_fold[1]}", out_of_fold[0], out_of_fold[0]))
+    rows += [(f"prediction, {where}", out_of_fold, out_of_fold)] if where else []
     columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
         values = [each[name] for each in (*scores.values(), *(each for _, each, _ in rows))]
@@ -123,7 +107,8 @@ def scores_grid(
         sides = [percent(each["right_side"]) if "right_side" in each else "" for *_, each in rows]
         orders = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
         columns |= {"bounds on their side": sides, "concordance": orders}
-    return Grid.of(columns, title)
+    on = "all folds together" if page.results else labels_words(facts)
+    return Grid.of(columns, f"{page.title_of(target)}, {on}")
 
 
 def weight_words(weights: dict[str, float]) -> str:
@@ -135,12 +120,10 @@ def learning_section(page: Reported) -> Section | None:
     """The learning curve, if the kernel was fitted to parts of the training molecules."""
     if (curve := page.result.get("learning_curve")) is None:
         return None
-    targets = list(curve["targets"].items())[:MAX_PANELS]
-    charts = tuple(
-        learning_chart(page.title_of(name), page.task.metric, curve["rows"], facts) for name, facts in targets
-    )
+    targets, about = list(curve["targets"].items())[:MAX_PANELS], (page.task.metric, curve["rows"])
+    charts = (learning_chart(page.title_of(name), *about, facts) for name, facts in targets)
     paragraphs = words("scores.learning", folds=len(page.folds), has_others=len(page.model.members) > 1)
-    return Section("Learning curve", paragraphs, charts=charts)
+    return Section("Learning curve", paragraphs, charts=tuple(charts))
 
 
 def learning_chart(title: str, metric: str, rows: list[int], facts: dict) -> Chart:
@@ -243,8 +226,7 @@ def intervals_section(page: Reported) -> Section:
     charts: tuple[Chart, ...] = ()
     if not page.results:
         assert page.trust.intervals is not None
-        shares = coverage_curve(page.trust.intervals, page.test).T
-        charts = tuple(coverage_chart(target, covered) for target, covered in zip(page.panels, shares, strict=False))
+        charts = tuple(map(coverage_chart, page.panels, coverage_curve(page.trust.intervals, page.test).T))
     said += unlike_words(page, "Coverage can be below the confidence")
     return Section("Intervals", said, (Grid.of(columns),), charts)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report import headline
 from graphormer_sepnorm.report.headline import (
     LEAST_DRAWN,
     Estimate,
@@ -173,7 +174,7 @@ def test_few_molecules_are_said():
     rare = {**facts(), "n": 90, "rarer": {"class": "yes", "n": 24}}
     tested, _ = warned(result({"a": rare}), nothing, np.zeros((2, 0, 1)), nothing, labelled=many(40, 20))
     assert "90 test labels, 24 of them yes" in tested
-    assert "A warning." in line("headline.verdict", verdict=verdict_of(TASK, "a", few, TRUST))
+    assert "a: a warning." in line("headline.verdict", verdict=verdict(few))
 
 
 def test_salts_with_larger_errors_are_said():
@@ -213,25 +214,34 @@ FACTS = {
 TRUST = {"coverage": {"0.9": {"a": 0.91, "pIC50": 0.88}}}
 
 
-def test_the_facts_of_a_series():
+def verdict(facts=FACTS, trust=TRUST, task=TASK, target="a", out_of_fold=({}, ""), pairs=()) -> dict:
+    """That on a target of several with the labels 8.1, 8.3 and 9.9, and perhaps pairs of a classification."""
+    parts = {"task": task, "result": {"trust": trust, "targets": ["a", "b"]}, "is_regression": not pairs}
+    parts |= {"labels": SimpleNamespace(y=np.array([[8.1], [8.3], [9.9]]).repeat(2, axis=1)), "options": None}
+    parts |= {"out_of_fold": lambda target: out_of_fold, "most_labelled": lambda place: (*pairs, "")}
+    return verdict_of(SimpleNamespace(**parts, title_of=str, labelled=table()), target, facts)
+
+
+def test_the_facts_of_a_series(monkeypatch):
     """10 ** 0.5 is 3.16; a median of 8.3 is 5 nM."""
-    found = verdict_of(TASK, "a", FACTS, TRUST, None, {"a": 0.25}, np.array([8.1, 8.3, 9.9]))
+    monkeypatch.setattr(headline, "repeatability", lambda *_: {"a": 0.25})
+    found = verdict()
     assert [found[name] for name in ("ranks", "repeats", "level", "held", "rival")] == ["well", 0.25, 0.9, 0.91, None]
     assert found["factor"] == pytest.approx(3.162, abs=1e-3) and found["example"] == ("5", "16", "nM")
 
 
 def test_only_logarithms_of_concentrations_are_factors():
-    assert verdict_of(TASK, "pIC50", FACTS, TRUST)["factor"] and not verdict_of(TASK, "pIC50", FACTS, TRUST)["example"]
+    assert verdict(target="pIC50")["factor"] and not verdict(target="pIC50")["example"]
     other = replace(TASK, targets=("log_solubility", "pH"), scales=("", ""))
-    assert [verdict_of(other, name, FACTS, {})["factor"] for name in other.targets] == [None, None]
+    assert [verdict(task=other, target=name)["factor"] for name in other.targets] == [None, None]
 
 
 def test_a_model_that_is_no_better_than_the_mean_is_said():
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
-    found = line("headline.verdict", verdict=verdict_of(TASK, "a", facts, TRUST, "a"))
+    found = line("headline.verdict", verdict=verdict(facts))
     assert found.startswith("a: ranks well") and "use the order, not the values" in found
     weak = facts | {"ranking": FACTS["ranking"] | {"value": 0.3, "interval": [0.1, 0.5]}}
-    assert "do not rely" in line("headline.verdict", verdict=verdict_of(TASK, "a", weak, TRUST, "a"))
+    assert "do not rely" in line("headline.verdict", verdict=verdict(weak))
 
 
 @pytest.mark.parametrize(("bounds", "rival"), [(30, None), (5, "the mean label")])
@@ -240,7 +250,7 @@ def test_where_many_labels_are_bounds_their_likelihood_decides(bounds, rival):
     scores = {"bounds": bounds, "right_side": 0.7, "concordance": 0.8}
     of_all = {"stack": scores | {"log_likelihood": -0.84}, "mean": scores | {"log_likelihood": -1.5}}
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}, "bounds": of_all}
-    assert verdict_of(TASK, "a", facts, TRUST)["rival"] == rival
+    assert verdict(facts)["rival"] == rival
 
 
 def test_classes_have_a_verdict_of_their_own():
@@ -248,8 +258,8 @@ def test_classes_have_a_verdict_of_their_own():
     trust = {"set_coverage": {"0.9": {"a": 0.92}}}
     scores = {"stack": {"rocauc": 0.85}, "mean": {"rocauc": 0.5}}
     facts = {"n": 60, "scores": scores, "ranking": {"metric": "rocauc", "value": 0.85, "interval": [0.75, 0.9]}}
-    found = verdict_of(task, "a", facts, trust, calibration=(0.07, ""))
-    assert (found["ranks"], found["calibration"][0], found["held"], found["rmse"]) == ("fairly", 0.07, 0.92, None)
+    found = verdict(facts, trust, task, pairs=(np.zeros(100), np.full(100, 0.5)))
+    assert (found["ranks"], found["calibration"][0], found["held"], found["rmse"]) == ("fairly", 0.5, 0.92, None)
 
 
 @pytest.mark.parametrize(
@@ -262,28 +272,28 @@ def test_the_lower_end_tells_how_well_it_ranks(interval, ranks):
 
 def test_no_interval_is_no_verdict_on_the_order():
     facts = {"n": 1, "scores": {"stack": {"mae": 0.5, "rmse": 0.5}}}
-    found = verdict_of(TASK, "a", facts, {})
+    found = verdict(facts, {})
     assert found["ranks"] is None and "1 test label" in line("headline.verdict", verdict=found)
 
 
 def test_few_test_labels_add_the_score_out_of_fold():
-    assert not verdict_of(TASK, "a", FACTS, TRUST, out_of_fold=({"rmse": 0.8}, "w"))["more"], "60 labels are enough"
-    found = verdict_of(TASK, "a", FACTS | {"n": 14}, TRUST, out_of_fold=({"mae": 0.6, "rmse": 0.8}, "w"))
+    assert not verdict(out_of_fold=({"rmse": 0.8}, "w"))["more"], "60 labels are enough"
+    found = verdict(FACTS | {"n": 14}, out_of_fold=({"mae": 0.6, "rmse": 0.8}, "w"))
     assert found["more"] == {"RMSE": "0.800"}
 
 
 def test_a_score_out_of_fold_that_is_outside_the_interval_is_said():
     """Both the order, 0.62 to 0.79 on the test molecules, and the error, 0.3 to 0.5; of classes, too."""
     facts, scores = FACTS | {"interval": {"stack": [0.3, 0.5]}}, {"mae": 0.4, "rmse": 0.9, "spearman": 0.5}
-    assert verdict_of(TASK, "a", facts, TRUST, out_of_fold=(scores, "w"))["more"] == {"Spearman": "0.50"}
-    found = verdict_of(TASK, "a", facts, TRUST, out_of_fold=(scores | {"mae": 0.6, "spearman": 0.7}, "out of fold"))
+    assert verdict(facts, out_of_fold=(scores, "w"))["more"] == {"Spearman": "0.50"}
+    found = verdict(facts, out_of_fold=(scores | {"mae": 0.6, "spearman": 0.7}, "out of fold"))
     assert found["more"] == {"MAE": "0.600"} and "Out of fold, the MAE" in line("headline.verdict", verdict=found)
 
 
 def test_errors_of_exact_labels_above_those_of_the_mean_are_said():
     """With many bounds, their likelihood says that the model is better; an error below the mean's is a gain."""
     worse = FACTS | {"against_mean": {"difference": 0.02, "interval": [-0.1, 0.1]}}
-    assert verdict_of(TASK, "a", worse, TRUST)["is_worse"] and not verdict_of(TASK, "a", FACTS, TRUST)["is_worse"]
+    assert verdict(worse)["is_worse"] and not verdict()["is_worse"]
 
 
 def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,8 @@ import pytest
 
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import predictions
-from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, UNIT, Axis, Chart
-from graphormer_sepnorm.report.predictions import dots_of, dots_of_target, hero, predictions_section
+from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, UNIT, Axis, Chart, Dot
+from graphormer_sepnorm.report.predictions import dots_of_target, hero, predictions_section
 from graphormer_sepnorm.report.scores import coverage_chart, learning_chart
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.reliability import CURVE
@@ -163,8 +163,7 @@ def test_a_roc_curve_and_precision_and_recall_by_hand():
     assert not list(predictions.curve_charts(single, with_precision=True)), "undefined without both classes"
 
 
-ENDS = np.array([[0.0, 2], [5, 9]])
-TWO = dots_of(np.array([0.0, 10]), None, np.array([1.0, 7]), ["one", "two"].__getitem__, ENDS)
+TWO = [Dot(0.0, 1.0, "one", (0, 2)), Dot(10.0, 7.0, "two", (5, 9))]
 ZERO_TO_ONE = Axis("", (0, 1))
 
 
@@ -230,8 +229,7 @@ def test_a_histogram_has_the_share_of_labels_in_each_bin():
 
 
 def test_probabilities_are_in_the_row_of_their_class():
-    points = dots_of(np.array([0.0, 1]), None, np.array([0.2, 0.9]), ["one", "two"].__getitem__)
-    chart = predictions.strip_chart("a", points, ("inactive", "active"))
+    chart = predictions.strip_chart("a", [Dot(0, 0.2, "one"), Dot(1, 0.9, "two")], ("inactive", "active"))
     drawing = Chart("", ZERO_TO_ONE, Axis("", (-0.5, 1.5)), size=LARGE)
     for mark, x, y in zip(marks(chart), (0.2, 0.9), (0, 1), strict=True):
         circle = mark.find("circle")

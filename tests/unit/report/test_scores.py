@@ -29,7 +29,11 @@ from graphormer_sepnorm.table_model.scores import columns_of
 from graphormer_sepnorm.tasks import METRICS
 from tests.unit.report.conftest import reported
 
-TASK = TaskConfig("regression", "mae", ("a",))
+
+def page_of(out_of_fold: tuple[dict, str]) -> SimpleNamespace:
+    """A report on one target with these scores out of fold."""
+    task, found = TaskConfig("regression", "mae", ("a",)), lambda target: out_of_fold
+    return SimpleNamespace(task=task, is_regression=True, results={}, out_of_fold=found, title_of=str)
 
 
 def of_scores(mae: float, r2: float | None = None) -> dict:
@@ -45,14 +49,14 @@ FACTS = {
 
 def test_the_scores_of_a_target_stand_with_their_interval():
     found = of_scores(0.45, 0.9), "out of fold, on 90 training labels"
-    grid = scores_grid("a", FACTS, TASK, "mean training label", found)
+    grid = scores_grid(page_of(found), "a", FACTS)
     assert grid.rows == (
         ("prediction", "0.500", "1.00", "not defined", "not defined", "0.400 to 0.612"),
         ("mean training label", "1.000", "2.00", "0.000", "not defined", "not defined"),
         ("prediction, out of fold, on 90 training labels", "0.450", "0.90", "0.900", "not defined", ""),
     )
     assert grid.header[-1] == "95 % interval of the MAE"
-    grid = scores_grid("a", {"n": 1, "scores": {"stack": of_scores(0.5)}}, TASK, "", found)
+    grid = scores_grid(page_of(found), "a", {"n": 1, "scores": {"stack": of_scores(0.5)}})
     assert grid.header == ("", "MAE", "RMSE", "R2", "Spearman") and {len(row) for row in grid.rows} == {5}
 
 
@@ -65,7 +69,7 @@ def test_bounds_have_columns_also_out_of_fold():
     page = reported(targets=("a",), y=y, **parts)
     page = replace(page, labels=replace(page.labels, bounds=bounds))
     facts = FACTS | {"bounds": {"stack": {"right_side": 0.25, "concordance": 0.5}}}
-    grid = scores_grid("a", facts, TASK, "mean", page.out_of_fold("a"))
+    grid = scores_grid(page, "a", facts)
     assert [row[-2:] for row in grid.rows] == [("25 %", "0.500"), ("", ""), ("0 %", "0.333")]
     assert {len(row) for row in grid.rows} == {len(grid.header)}
 
@@ -87,10 +91,10 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
 def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     known = {"stack": of_scores(0.5), "kernel": of_scores(0.5), "mean": of_scores(1.0)}
     facts, found = {"n": 9, "scores": known}, (of_scores(0.5), "on 8 validation labels")
-    grid = scores_grid("a", facts, TASK, "mean label", found)
-    assert [row[0] for row in grid.rows] == ["prediction", "mean label", "prediction, on 8 validation labels"]
+    grid = scores_grid(page_of(found), "a", facts)
+    assert [row[0] for row in grid.rows] == ["prediction", "mean training label", "prediction, on 8 validation labels"]
     facts["scores"] = known | {"forest": of_scores(0.6)}
-    assert scores_grid("a", facts, TASK, "mean label", found).rows[1][0] == "only the kernel"
+    assert scores_grid(page_of(found), "a", facts).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert "one member, the kernel" in scores_section(reported(told)).words[1]
 
