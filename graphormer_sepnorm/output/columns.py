@@ -115,13 +115,19 @@ class PredictionColumns:
         answers = self.answers if self.profile is None else self.answers.reading(self.profile.reads)
         if not isinstance(self.model, SideBySide):
             is_described, (model,) = answers.describe or self.model.assay_limits, self.several.part_models
-            return Describer(model, answers) if is_described else model
+            return Describer(model, answers, self.measured(0)) if is_described else model
         readers = [
-            Describer(model, answers.of_part(is_first=number == 0, in_domain=number in self.domains))
+            Describer(model, answers.of_part(number == 0, number in self.domains), self.measured(number))
             for number, model in enumerate(self.several.part_models)
         ]
         unshown = frozenset(range(len(readers))).difference(self.shown_parts)
         return replace(self.several, readers=tuple(readers), unshown=unshown)
+
+    def measured(self, first: int) -> dict[str, np.ndarray]:
+        """Which training molecules have a label, by target: of the models that share those of the ``first``."""
+        chosen = [place for place in self.places if self.several.first_of_domain[place[0]] == first]
+        rows = {place: trust.rows for place in chosen if (trust := self.several.part_models[place[0]].trust)}
+        return {self.parts[part].labels[at]: each.measured(at) for (part, at), each in rows.items() if each}
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:

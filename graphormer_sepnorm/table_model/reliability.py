@@ -237,7 +237,7 @@ def compare_rows(
     embeddings = Encoder(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
     encoded = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
     matches = same_conditions(model.trust.rows, encoded)
-    nearness = nearness_to(domain, chosen, embeddings, matches)
+    nearness, _ = nearness_to(domain, chosen, embeddings, matches)
     similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = nearness.similarity, nearness.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)

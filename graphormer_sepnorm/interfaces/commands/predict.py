@@ -150,7 +150,7 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
     if rows := result["unfamiliar"]:
         count = f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}"
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
-        columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
+        columns = "columns that end with warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         yield f"{least}{count} outside the training domain{where}"
     for sentence, rows in result["missing_conditions"].items():

@@ -49,7 +49,7 @@ def test_what_is_kept_comes_back(kept):
         if ours is not None:
             for each in fields(ours):
                 np.testing.assert_array_equal(getattr(ours, each.name), getattr(theirs, each.name))
-    assert found.domain.nearest_rows(["CCCO"]) == kept.domain.nearest_rows(["CCCO"])
+    assert found.domain.nearest_rows(["CCCO"])[:2] == kept.domain.nearest_rows(["CCCO"])[:2]
     assert read_trust({"weights": np.ones(3)}, FILE) is None
 
 
