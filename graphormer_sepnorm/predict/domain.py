@@ -179,8 +179,8 @@ class Domain:
         for number, compared in zip(readable, self.similarities(list(readable.values())), strict=True):
             largest = compared.max()
             alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
-            if len(alike) > 1:
-                atoms = mols[number].GetNumHeavyAtoms()
+            if len(alike) > 1 and (mol := mols[number]):
+                atoms = mol.GetNumHeavyAtoms()
                 far = [abs(len(heavy_atoms(self.smiles[row]).split()) - atoms) for row in alike]
                 other = [matches is not None and not matches(number, row) for row in alike]
                 alike = [row for *_, row in sorted(zip(other, far, alike, strict=True))]
