@@ -152,7 +152,8 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
         columns = "columns that end with warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
-        yield f"{least}{count} outside the training domain{where}"
+        some = " of at least one target" if len(predictor.targets) > 1 else ""
+        yield f"{least}{count} outside the training domain{some}{where}"
     for sentence, rows in result["missing_conditions"].items():
         yield f"{counted(rows, 'row')}: {sentence}"
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
