@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
-from graphormer_sepnorm.report.reported import CUT, Reported, constant_words
+from graphormer_sepnorm.report.reported import Reported, constant_words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
@@ -151,9 +151,9 @@ def summary(page: Reported) -> str:
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
     only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
     learnt = sum(row.split == "train" or not only_train for row in page.learnt)
-    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum())}
+    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum()), "members": members}
     one = "molecule" if len(set(keys)) == len(keys) else "row"
-    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, members=members, **counts)
+    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, **counts)
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -201,9 +201,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
     missing = [name for name, score in folds.items() if score is None]
     context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
-    context |= {"labels": labels_words(facts), "several": several, "missing": missing}
-    context["together"] = value if page.results else None
-    lines = words("headline.target", decimals=decimals, **context, **told)
+    context |= {"several": several, "missing": missing, "together": value if page.results else None}
+    lines = words("headline.target", decimals=decimals, labels=labels_words(facts), **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
 
@@ -217,14 +216,11 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     """A card on the share of correct classes of a single classification."""
     if page.is_regression or len(page.result["targets"]) > 1:
         return
-    y, prediction = page.test.y, page.test.prediction
-    if not page.adds_up:
-        y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
-    labelled = ~np.isnan(y).any(axis=1)
-    correct = float((y[labelled].argmax(axis=1) == prediction[labelled].argmax(axis=1)).mean())
-    place, name = page.frequent_class(next(iter(page.result["targets"])))
-    lines = words("headline.accuracy", name=name, share=float(y[labelled].mean(axis=0)[place]))
-    yield Card("Correct classes", percent(correct), "", lines)
+    ((target, facts),), y = page.result["targets"].items(), page.test.y[~np.isnan(page.test.y).any(axis=1)]
+    place, name = page.frequent_class(target)
+    share = y[:, place].mean() if page.adds_up else (y == place).mean()
+    correct = facts["scores"][STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
+    yield Card("Correct classes", percent(correct), "", words("headline.accuracy", name=name, share=float(share)))
 
 
 def notes(page: Reported) -> tuple[str, ...]:

@@ -45,14 +45,13 @@ def data_section(page: Reported) -> Section:
         rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
     titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
-    has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
-    molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
+    usable, rows_left = len(page.labelled.usable), len(page.labelled.rows)
+    molecules = len(set(page.labelled.structures.keys)) if page.options.feature_columns else rows_left
     all_learn = page.folds.predict_all or "networks" not in page.model.members
     fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
-    facts = {"usable": usable, "molecules": None if usable == len(page.labelled.rows) else molecules}
+    facts = {"usable": usable, "molecules": None if usable == rows_left else molecules, "fitted": fitted}
     sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    context = {"options": page.options, "sizes": sizes, "fitted": fitted, "has_conditions": has_conditions}
-    paragraphs = words("data.data", **facts, **context)
+    paragraphs = words("data.data", options=page.options, sizes=sizes, **facts)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)

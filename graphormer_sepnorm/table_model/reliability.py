@@ -48,17 +48,20 @@ def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
         return {name: {level: values_by_target(targets, each[name]) for level, each in held.items()} for name in names}
     measures: dict = {}
     if trust.calibration is not None:
-        stages = {"before": plain, "after": final.prediction}
-        measures = {
-            name: {stage: values_by_target(targets, score(final.y, values)) for stage, values in stages.items()}
-            for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
-        }
+        measures = measure_calibration(targets, final.y, {"before": plain, "after": final.prediction})
     if trust.class_sets is not None:
         groups = tuple(columns_of(final.task))
         sets = {str(confidence): measure_sets(trust.class_sets, confidence, final) for confidence in CONFIDENCES}
         measures["set_coverage"] = {level: values_by_target(groups, shares) for level, (shares, _) in sets.items()}
         measures["one_class"] = {level: values_by_target(groups, shares) for level, (_, shares) in sets.items()}
     return measures
+
+
+def measure_calibration(targets: tuple[str, ...], y: np.ndarray, stages: dict[str, np.ndarray]) -> dict:
+    """Two scores of the probabilities [M, T] of each stage, by target."""
+    scores = {"calibration_error": calibration_error, "brier": brier_score}
+    by_stage = {name: ((stage, score(y, each)) for stage, each in stages.items()) for name, score in scores.items()}
+    return {name: {stage: values_by_target(targets, each) for stage, each in both} for name, both in by_stage.items()}
 
 
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> dict[str, np.ndarray]:
