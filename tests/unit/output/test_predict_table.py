@@ -145,16 +145,6 @@ def test_what_is_none_of_them_is_named(table, monkeypatch, arguments, sentence):
         models_and_source(arguments)
 
 
-def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
-    predictor = Predictor([tiny_model()])
-    predict_table(predictor, str(table), tmp_path / "out.csv")
-    result = predict_table(predictor, str(table), Path("-"))
-    assert capsysbinary.readouterr().out == (tmp_path / "out.csv").read_bytes()
-    assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
-    with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
-        predict_table(predictor, str(table), Path("-"), reading=ReadOptions(resume=True))
-
-
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, suffix):
     predictor, out = Predictor([tiny_model()]), tmp_path / f"out{suffix}"
