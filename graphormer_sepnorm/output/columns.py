@@ -23,6 +23,7 @@ from graphormer_sepnorm.output.column import (
     most_probable_class,
     probable_class,
     property_column,
+    two_classes,
 )
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.describing import Describer
@@ -37,6 +38,7 @@ from graphormer_sepnorm.predict.predictors import (
 )
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import Drugs, TrainingRows
+from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.tables.writers.base import Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
@@ -154,6 +156,19 @@ class PredictionColumns:
                 if column.place[0] == kind and column.name in taken:
                     columns[number] = replace(column, name=f"{column.name}{end}")
         return columns
+
+    @property
+    def about(self) -> Iterator[tuple[str, str]]:
+        """The columns of predictions with what they are, and the confidence of the others, for people."""
+        described, classes = self.all_models.endpoints, two_classes(self.model)
+        for column in self.all:
+            if column.place[2:] == ("value",):
+                one = classes.get(column.place[1], ("", ""))[-1]
+                unknown = {"description": "as in the training table, and in its unit"}
+                meaning = described.get(column.place[1], unknown)["description"]
+                yield column.name, f"probability of class {one}: {meaning}" if one else meaning
+        if (level := self.answers.interval) is not None:
+            yield "columns _low, _high and _set", f"intervals, or sets of classes, of {percent(level)} confidence"
 
     def of_acquisition(self) -> Iterator[PredictedColumn]:
         """The column of the ranking criterion, unless that is a prediction."""
