@@ -7,6 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from graphormer_sepnorm.report.reported import Reported, Trained
 from graphormer_sepnorm.report.scores import learning_curve
 from graphormer_sepnorm.report.sections import LATE, OF_TEST_SET, SECTIONS
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
@@ -43,11 +43,10 @@ from graphormer_sepnorm.table_model.scores import (
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
+from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts
 from graphormer_sepnorm.tables.splits import Structures
-from graphormer_sepnorm.tables.writers.base import DIGITS
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.experiment import Scores
+from graphormer_sepnorm.training.experiment import Scores, prediction_lines
 
 
 def report(trained: Trained) -> dict:
@@ -118,15 +117,17 @@ def report_final(trained: Trained) -> dict:
         with contextlib.suppress(InputError):  # labels of one class
             scores = scores_of_rows(trained, inside, outside)
             results[f"fold-{number}"] = {**scores.result, "trust": trust_of(trained, scores, outside)}
-    lines = prediction_lines(trained, final)
+    table = zip(trained.labelled.rows, folds.numbers.tolist(), strict=True)
+    rows = [[row.number, row.smiles, f"fold-{fold}", *label_texts(row)] for row, fold in table]
+    known = trained.labelled.names
+    names = [known.get(row.number, "") for row in trained.labelled.rows] if known else []
+    lines = prediction_lines(labels.task, final.prediction, rows, names)
     together = predicted_together(labels.task, lines)
     trust = pooled(list(results.values()), together)["trust"] if results else {}
     result = final.result | facts_out_of_fold(trained, trust)
     if distributed.rank() == 0:
-        run.write_predictions(lines)
-        plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
         report_together(trained, result, together, results or {"fold-0": result})
-        run.write_test(result)
+        replace(final, result=result).write(run, lines)
     return result
 
 
@@ -147,20 +148,6 @@ def trust_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray)
     trust = fit_trust(model.trust.domain, trained.labels.take(others), out.values[others], out.spread[others])
     prediction = scores.prediction if trust.calibration is None else calibrated(scores.plain, trust)
     return reliability.measure_trust(trust, replace(scores, prediction=prediction), scores.plain)
-
-
-def prediction_lines(trained: Trained, final: evaluate.StackScores) -> list[list]:
-    """The predictions as ``Scores.lines``; the split of a molecule is its fold."""
-    labelled, folds = trained.labelled, trained.folds.numbers.tolist()
-    targets, digits = final.task.targets, DIGITS["precise" if final.task.offset else "number"]
-    lines: list[list] = [["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]]
-    for row, fold, values in zip(labelled.rows, folds, final.prediction.tolist(), strict=True):
-        predicted = [f"{value:.{digits}g}" for value in values]
-        lines.append([row.number, row.smiles, f"fold-{fold}", *label_texts(row), *predicted])
-    if labelled.names:
-        names: Sequence[str] = [NAME, *(labelled.names.get(row.number, "") for row in labelled.rows)]
-        lines = [[*line, name] for line, name in zip(lines, names, strict=True)]
-    return lines
 
 
 def report_folds(
@@ -203,8 +190,11 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
     scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
     page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
     *_, whole = pages_of(page)
-    text = render(whole).decode()
-    write_atomically(trained.run.report, (evaluate.without_test(text) if trained.options.final else text).encode())
+    text, options = render(whole).decode(), trained.options
+    if options.final:
+        words = *options.targets, *options.feature_columns, *options.classes, options.title or "", options.path
+        text = evaluate.without_test(text, [escape(word) for word in (*words, *trained.labelled.names.values())])
+    write_atomically(trained.run.report, text.encode())
 
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:

@@ -99,10 +99,9 @@ def fact_words(name: str, facts: dict) -> str:
 
 
 def score_words(value: float, interval: Sequence[float] | None = None, molecules: int | None = None) -> str:
-    """A score with its interval and the number of molecules, where known: "0.662 (0.415 to 0.870, 30 molecules)"."""
-    details = [shown_interval(list(interval), decimals_for([value]))] if interval else []
-    details += [] if molecules is None else [counted(molecules, "molecule")]
-    return shown(value) + (f" ({', '.join(details)})" if details else "")
+    """A score, its interval and how many labels, where known: "0.66, 95 % interval 0.41 to 0.87 on 30 labels"."""
+    ends = f", 95 % interval {shown_interval(list(interval), decimals_for([value]))}" if interval else ""
+    return shown(value) + ends + ("" if molecules is None else f" on {counted(molecules, 'label')}")
 
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:

@@ -3,7 +3,7 @@
 Axis letters: K members, M test molecules, T targets."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -168,10 +168,12 @@ def kept_options(run: RunFolder) -> TableOptions:
         raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
 
 
-def without_test(text: str) -> str:
-    """A text on test labels as it is for a model without test molecules, whose labels are predicted out of fold."""
+def without_test(text: str, names: Iterable[str]) -> str:
+    """A text on test labels as it is for a model without test molecules; names of the user in it stay as they are."""
+    for name in {each for each in names if "test " in each}:
+        text = text.replace(name, name.replace("test ", "test\0 "))
     text = text.replace("The test set is small", "There are few labels").replace("test label", "out-of-fold label")
-    return text.replace("test molecule", "molecule").replace("test value", "value")
+    return text.replace("test molecule", "molecule").replace("test value", "value").replace("\0", "")
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:

@@ -158,12 +158,13 @@ def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
 
 
 def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> tuple[list[list], list[str]]:
-    """The row, the SMILES and the labels as they are written of each line of a split, and the names of rows, if any."""
+    """The row, SMILES, split and labels as they are written of each line of a split, and the names of rows, if any."""
     with undamaged(path):
         part = lines_of_split(path, split)
         numbers = part["row"] if "row" in part else part.index + 1
         texts = part[[TARGET + name for name in targets]].to_numpy().tolist()
-        rows = [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
+        lines = zip(numbers, part.smiles, texts, strict=True)
+        rows = [[int(number), smiles, split, *labels] for number, smiles, labels in lines]
         return rows, part[NAME].tolist() if NAME in part else []
 
 

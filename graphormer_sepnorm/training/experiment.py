@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tables.prepared_table import TABLE, rows_of_split
+from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, rows_of_split
 from graphormer_sepnorm.tables.writers.base import DIGITS
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -93,28 +94,28 @@ class Scores:
         """[M, tasks] standard deviation over the networks, which scales the intervals."""
         return spread_of_models(self.by_network)
 
-    def write(self, run: RunFolder) -> None:
+    def write(self, run: RunFolder, lines: list[list] | None = None) -> None:
         """Writes the predictions as a table and a plot, and then ``test.json``, with which the run is finished."""
-        run.write_predictions(self.lines())
+        run.write_predictions(self.lines() if lines is None else lines)
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind), self.bounds)
         run.write_test(self.result)
 
     def lines(self) -> list[list]:
         """A header, then a line per molecule; rows of a named dataset are numbered from 1, without SMILES."""
         split, targets = self.result["split"], self.task.targets
-        names: list[str] = []
-        if self.table is None:
-            texts = np.where(np.isnan(self.y), "", self.y.astype(str)).tolist()
-            rows = [[number, "", *labels] for number, labels in enumerate(texts, 1)]
-        else:
-            rows, names = rows_of_split(self.table, split, targets)
-        header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
-        digits = DIGITS["precise" if self.task.offset else "number"]
-        numbers = ([f"{value:.{digits}g}" for value in values] for values in self.prediction.tolist())
-        lines = [header]
-        for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True):
-            lines.append([number, smiles, split, *labels, *predicted])
-        return [[*line, name] for line, name in zip(lines, ["name", *names], strict=True)] if names else lines
+        if self.table is not None:
+            return prediction_lines(self.task, self.prediction, *rows_of_split(self.table, split, targets))
+        texts = np.where(np.isnan(self.y), "", self.y.astype(str)).tolist()
+        return prediction_lines(self.task, self.prediction, [[row, "", split, *y] for row, y in enumerate(texts, 1)])
+
+
+def prediction_lines(task: TaskConfig, prediction: np.ndarray, rows: list[list], names: Sequence[str] = ()) -> list:
+    """A header, then a line per molecule: row, SMILES, split, labels, predictions, and its name if there are names."""
+    header = ["row", "smiles", "split", *task.targets, *(f"{name}_predicted" for name in task.targets)]
+    digits = DIGITS["precise" if task.offset else "number"]
+    numbers = ([f"{value:.{digits}g}" for value in values] for values in prediction.tolist())
+    lines = [header, *([*row, *predicted] for row, predicted in zip(rows, numbers, strict=True))]
+    return [[*line, name] for line, name in zip(lines, [NAME, *names], strict=True)] if names else lines
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:

@@ -101,8 +101,9 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
 
 
 def target_lines(result: dict) -> Iterator[str]:
-    """For each scored target of a table model its score, the number of labels, and the coverage of its intervals."""
-    from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
+    """For each scored target its score, if there are several, the coverage of its intervals, and its bounds."""
+    from graphormer_sepnorm.runs.info import score_words
+    from graphormer_sepnorm.runs.numbers import counted, percent, shown
     from graphormer_sepnorm.table_model.evaluate import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
     from graphormer_sepnorm.table_model.scores import STACK, top_words
@@ -113,15 +114,13 @@ def target_lines(result: dict) -> Iterator[str]:
     held = trust["coverage"][level] if level else {}
     every = targets_on_test(result)
     for target, score in ((name, each) for name, each in every.items() if name not in result.get("left_out", {})):
-        decimals = decimals_for([score["value"]])
-        ends = f" (95 % interval {shown_interval(score['interval'], decimals)})" if score["interval"] else ""
-        labels = counted(score["molecules"], "label")
-        inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
+        said = [f"{METRICS[result['metric']].title} {score_words(**score)}"] if len(every) > 1 else []
+        said += [f"{percent(held[target])} inside the {percent(float(level))} intervals"] if level else []
         if (bounds := result["targets"][target].get("bounds", {}).get(STACK)) is not None:
-            inside += f"; {percent(bounds['right_side'])} of {counted(bounds['bounds'], 'bound')} on the right side"
-            inside += f", concordance {shown(bounds['concordance'], 3)}"
-        inside += "".join(f"; {words}" for words in top_words(result["targets"][target].get("top", {})))
-        yield f"{target}: {METRICS[result['metric']].title} {shown(score['value'], decimals)}{ends} on {labels}{inside}"
+            right = f"{percent(bounds['right_side'])} of {counted(bounds['bounds'], 'bound')} on the right side"
+            said.append(f"{right}, concordance {shown(bounds['concordance'], 3)}")
+        if said := [*said, *top_words(result["targets"][target].get("top", {}))]:
+            yield f"{target}: {'; '.join(said)}"
 
 
 def compare(

@@ -131,12 +131,16 @@ def print_result(result: object, is_told: bool = True) -> None:
 
 
 def test_score_words(result: dict) -> str:
-    """The test score with the decimals of the report, the number of targets, and the forest's score if there is one."""
-    from graphormer_sepnorm.runs.numbers import counted, shown_together  # these imports take a while
+    """The test score, of one target with its interval, the number of targets, and the score of a forest, if any."""
+    from graphormer_sepnorm.runs.info import score_words  # these imports take a while
+    from graphormer_sepnorm.runs.numbers import counted, shown_together
+    from graphormer_sepnorm.table_model.evaluate import targets_on_test
     from graphormer_sepnorm.tasks import METRICS
 
     forest = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
     value, rival = shown_together([result["value"], forest], result["value"])
+    scores = {} if "deviation" in result else targets_on_test(result)
+    value = score_words(*next(iter(scores.values())).values()) if len(scores) == 1 else value
     targets = result.get("targets", {}).keys()
     more = [f"mean of {counted(len(targets - result.get('left_out', {})), 'target')}"] if len(targets) > 1 else []
     more += [] if forest is None else [f"a forest: {rival}"]

@@ -18,7 +18,8 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.info import score_words
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, targets_on_test, without_test
@@ -163,11 +164,10 @@ def train(
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
     sentences = [*left_out_lines(result), *target_lines(result)]
-    say_once(map(without_test, sentences) if result.get("split") == OUT_OF_FOLD else sentences)
-    where = result["split"] if options is not None and options.final else "test"
-    scores = {} if "deviation" in result else targets_on_test(result)
-    only = score_words(*scores.values()) if len(scores) == 1 else ""
-    say_once([f"{folder}: {where} {shared.test_score_words(result)}{only}, {seconds:.0f} s"])
+    is_final = options is not None and options.final
+    say_once(without_test(each, result["targets"]) if is_final else each for each in sentences)
+    where = OUT_OF_FOLD if is_final else "test"
+    say_once([f"{folder}: {where} {shared.test_score_words(result)}, {seconds:.0f} s"])
     if options is not None and not is_on_page():
         say_once(next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
@@ -217,13 +217,7 @@ def target_lines(result: dict) -> Iterator[str]:
         names = [best_first[0], best_first[-1]]
         yield f"the best and the worst of {len(every)} targets; {REPORT} has all"
     for name in names:
-        yield f"{name}: {metric.title} {shown(every[name]['value'])}{score_words(every[name])}"
-
-
-def score_words(score: dict) -> str:
-    """The interval of a score and the number of labels, to follow it."""
-    ends = shown_interval(score["interval"], decimals_for([score["value"]])) if score["interval"] else ""
-    return f"{ends and ', 95 % interval '}{ends} on {counted(score['molecules'], 'label')}"
+        yield f"{name}: {metric.title} {score_words(**every[name])}"
 
 
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:

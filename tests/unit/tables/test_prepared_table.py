@@ -128,5 +128,5 @@ def test_bounds_are_written_and_read_again(tmp_path):
 
 def test_a_name_behind_a_smiles_may_have_any_bytes(tmp_path):
     write(tmp_path, LabelledTable([LabelledRow(1, "CCO caf\udce9", [1.0, 2.0], "train")]))
-    assert rows_of_split(tmp_path / "table.csv", "train", ("logp",))[0] == [[1, "CCO caf?", "1.0"]]
+    assert rows_of_split(tmp_path / "table.csv", "train", ("logp",))[0] == [[1, "CCO caf?", "train", "1.0"]]
     assert len(table_dataset(tmp_path / "table.csv").read("train", tmp_path)) == 1
