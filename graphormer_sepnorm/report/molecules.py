@@ -41,7 +41,7 @@ def worst_section(page: Reported) -> Section:
         smiles, name = page.looked.smiles[row], page.tested_name(row)
         molecules.append(Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row)))
     near = "" if page.results else ", each with the most similar training molecule"
-    title = f"The test molecules with the largest errors{near}."
+    title = f"The {page.test_word}molecules with the largest errors{near}."
     return Section("Worst predictions", (title,), molecules=tuple(molecules))
 
 
