@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import torch
@@ -226,10 +226,10 @@ class Padding:
     def of_any(cls, ptr: Tensor, pairs: int) -> "Padding":
         """The same in one view, by operations on tensors, so that a trace holds for other molecules."""
         sizes = ptr.diff()
-        largest = sizes.max().item()
+        largest, atoms = (cast(int, each.item()) for each in (sizes.max(), ptr[-1]))
         torch._check(largest > 0)
         length = (largest // ALIGNMENT + 1) * ALIGNMENT
-        atom, of_atom = traced_numbers(sizes, ptr[-1].item())
+        atom, of_atom = traced_numbers(sizes, atoms)
         pair, of_pair = traced_numbers(sizes**2, pairs)
         row, column = pair // sizes[of_pair], pair % sizes[of_pair]
         molecule = torch.arange(sizes.shape[0], device=ptr.device)

@@ -23,7 +23,7 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding, find_factor
 from graphormer_sepnorm.errors import InputError, find_target
-from graphormer_sepnorm.graphs import GraphBatch, Graphs
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Padding
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.model import Network, Structure
@@ -265,7 +265,7 @@ class RecordedAttention(PaddedAttention):
     """Attention within one molecule that keeps its weights [L, L], rows for queries, the mean over heads."""
 
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
-        super().__init__(ptr, pair_bias, cls_bias, pair_factor)
+        super().__init__(Padding.of(ptr), pair_bias, cls_bias, pair_factor)
         self.weights: list[Tensor] = []
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:

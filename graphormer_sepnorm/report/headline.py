@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from graphormer_sepnorm.table_model.scores import (
     STACK,
     columns_of,
     informative,
+    label_word,
     labels_words,
     top_words,
 )
@@ -75,7 +76,7 @@ def verdict_of(page: Reported, target: str, facts: dict) -> dict:
         "calibration": calibration,  # mean error of probabilities, and of which
         "more": {METRICS[name].title: score for name, score in more.items()},  # scores out of fold, and of which labels
         "where": where,
-        "few": labels_words(facts) if informative(facts) < FEW_TESTED and "warning" not in facts else "",
+        "few": few_words([facts], page.result) if "warning" not in facts else "",
         "is_worse": change != 0 and (change < 0) == METRICS[task.metric].higher_is_better,  # than the mean
         "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
         "held": held,  # share of labels inside
@@ -138,7 +139,7 @@ def gain_of(facts: dict, metric: str) -> Estimate | None:
 
 def verdicts(page: Reported) -> tuple[str, ...]:
     each = (verdict_of(page, target, facts) for target, facts in page.scored.items())
-    return tuple(line("headline.verdict", verdict=verdict) for verdict in each)
+    return tuple(line("headline.verdict", verdict=verdict, test=page.test_word) for verdict in each)
 
 
 def summary(page: Reported) -> str:
@@ -178,7 +179,8 @@ def cards(page: Reported) -> tuple[Card, ...]:
         all_cards.append(Card("Intervals", percent(mean_of(trust["coverage"][level], tested)), "", lines))
     sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     if any(share is not None for share in sets.values()):
-        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single, tested))
+        facts = {"single": mean_of(single, tested), "test": page.test_word}
+        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), **facts)
         all_cards.append(Card("Sets of classes", percent(mean_of(sets, tested)), "", lines))
     return (*all_cards, *accuracy_cards(page))
 
@@ -202,7 +204,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     missing = [name for name, score in folds.items() if score is None]
     context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
     context |= {"several": several, "missing": missing, "together": value if page.results else None}
-    lines = words("headline.target", decimals=decimals, labels=labels_words(facts), **context, **told)
+    labels = labels_words(facts, label_word(page.result))
+    lines = words("headline.target", decimals=decimals, labels=labels, **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
 
@@ -220,7 +223,8 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     place, name = page.frequent_class(target)
     share = y[:, place].mean() if page.adds_up else (y == place).mean()
     correct = facts["scores"][STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
-    yield Card("Correct classes", percent(correct), "", words("headline.accuracy", name=name, share=float(share)))
+    lines = words("headline.accuracy", name=name, share=float(share), test=page.test_word)
+    yield Card("Correct classes", percent(correct), "", lines)
 
 
 def notes(page: Reported) -> tuple[str, ...]:
@@ -232,24 +236,24 @@ def notes(page: Reported) -> tuple[str, ...]:
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
     remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
     has_folds = options.split in SPLITTERS and not (page.results or options.folds or options.test_csv is not None)
-    few = {"has_folds": has_folds, "tested": few_words(page), "learnt": len(page.learnt)}
+    few = {"has_folds": has_folds, "tested": few_words(targets.values(), result), "learnt": len(page.learnt)}
     others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
     warnings = {title: facts["warning"] for title, facts in others.items() if "warning" in facts}
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
-        *words("headline.few", warnings=warnings, enough=FEW_LEARNT, **few),
+        *words("headline.few", warnings=warnings, enough=FEW_LEARNT, test=page.test_word, **few),
         *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
-        *(words("scores.folds_note", is_final=options.final) if page.results else ()),
+        *(words("scores.folds_note", is_final=options.final, members=len(page.model.members)) if page.results else ()),
     )
 
 
-def few_words(page: Reported) -> str | None:
-    """The labels of the target with the fewest, if they are few."""
-    least = min(page.result["targets"].values(), key=informative, default=None)
-    return labels_words(least) if least and informative(least) < FEW_TESTED else None
+def few_words(targets: Collection[dict], result: dict) -> str | None:
+    """The labels of that of these targets of a result with the fewest, if they are few."""
+    least = min(targets, key=informative, default=None)
+    return labels_words(least, label_word(result)) if least and informative(least) < FEW_TESTED else None
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:
@@ -260,7 +264,7 @@ def of_probabilities(page: Reported) -> Iterator[str]:
         if score is not None and score > constant and "warning" not in page.result["targets"][target]:
             scores = shown_together([score, constant])
             if scores[0] != scores[1]:
-                yield line("headline.probabilities", title=page.title_of(target), scores=scores)
+                yield line("headline.probabilities", title=page.title_of(target), scores=scores, test=page.test_word)
 
 
 def of_salts(page: Reported) -> Iterator[str]:
@@ -269,7 +273,8 @@ def of_salts(page: Reported) -> Iterator[str]:
     several = np.array(["." in smiles.split(None, 1)[0] for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
-        yield line("headline.salts", count=len(salts), errors=shown_together([salts.mean(), others.mean()]))
+        means = shown_together([salts.mean(), others.mean()])
+        yield line("headline.salts", count=len(salts), errors=means, test=page.test_word)
 
 
 def resampled_slope(x: np.ndarray, y: np.ndarray) -> Estimate | None:

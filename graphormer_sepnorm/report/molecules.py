@@ -41,7 +41,7 @@ def worst_section(page: Reported) -> Section:
         smiles, name = page.looked.smiles[row], page.tested_name(row)
         molecules.append(Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row)))
     near = "" if page.results else ", each with the most similar training molecule"
-    title = f"The test molecules with the largest errors{near}."
+    title = f"The {page.test_word}molecules with the largest errors{near}."
     return Section("Worst predictions", (title,), molecules=tuple(molecules))
 
 
@@ -80,7 +80,7 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
     assert trust.rows is not None
     if page.options.feature_columns:
         conditions, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
-    (similarity,), (row,) = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, conditions))
+    (similarity,), (row,), _ = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, conditions))
     if row < 0:
         return None
     name, nearest = trust.rows.names[row], trust.domain.smiles[row]

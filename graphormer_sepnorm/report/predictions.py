@@ -42,7 +42,7 @@ def predictions_section(page: Reported) -> Section:
         labelled = ~np.isnan(page.test.y).any(axis=1)
         classes = (each[labelled].argmax(axis=1) for each in (page.test.y, page.test.prediction))
         grid = counts_grid("", page.options.classes, *classes)
-        title = "Measured and most probable classes of the test molecules."
+        title = f"Measured and most probable classes of the {page.test_word}molecules."
         return Section("Predictions", (title,), (grid,), tuple(curve_charts(page)))
     return probabilities_section(page)
 
@@ -53,9 +53,9 @@ def values_section(page: Reported) -> Section:
         dots = dots_of_target(page, place, None)
         charts += [residual_chart(target, dots)] if dots else []
         learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
-        charts.append(histogram_chart(target, learnt, tested))
+        charts.append(histogram_chart(target, learnt, None if page.results else tested))
     labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
-    paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS)
+    paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS, test=page.test_word)
     return Section("Predictions", (*paragraphs, *of_extremes(page)), charts=tuple(charts))
 
 
@@ -112,7 +112,8 @@ def parity_chart(target: str, dots: list[Dot], confidence: float | None = None) 
     """Predicted against measured values, with their intervals at a confidence level."""
     ticks = Axis.around("", np.array([[dot.x, dot.y, *dot.ends] for dot in dots])).ticks
     axes, guide = (Axis("measured", ticks), Axis("predicted", ticks)), {"guide": ((ticks[0], ticks[-1]),) * 2}
-    caption = line("predictions.parity", confidence=confidence, has_bounds=any(dot.arrow for dot in dots))
+    level, has_bounds = confidence if any(dot.has_interval for dot in dots) else None, any(dot.arrow for dot in dots)
+    caption = line("predictions.parity", confidence=level, has_bounds=has_bounds)
     return Chart(f"{target}: predicted against measured", *axes, caption, guide, dots, size=LARGE)
 
 
@@ -124,19 +125,20 @@ def residual_chart(target: str, dots: list[Dot]) -> Chart:
     return Chart(f"{target}: residuals", x, y, line("predictions.residuals"), guide, residuals)
 
 
-def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray) -> Chart:
-    """Shares of labels in bins; the test labels [P] as narrower bars before the training labels [M]."""
-    both = np.concatenate([learnt, tested])
+def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray | None = None) -> Chart:
+    """Shares of labels in bins; other test labels [P] as narrower bars before the training labels [M]."""
+    parts = {"training": (0.0, learnt)} | ({} if tested is None else {"test": (0.25, tested)})
+    both = np.concatenate([labels for _, labels in parts.values()])
     edges = np.histogram_bin_edges(both, min(BINS, max(len(np.unique(both)), 1)))
     rounded, bars = edges.round(decimals_for([edges[1] - edges[0]])).tolist(), []
-    for name, shrink, labels in (("training", 0.0, learnt), ("test", 0.25, tested)):
+    for name, (shrink, labels) in parts.items():
         for place, count in enumerate(np.histogram(labels, edges)[0].tolist()):
             (first, last), (start, end) = rounded[place : place + 2], edges[place : place + 2]
             text = f"{first:.12g} to {last:.12g}: {count} of {len(labels)} {name} labels"
             gap = shrink * (end - start)
             bars.append(HistogramBar(start + gap, end - gap, 100 * count / max(len(labels), 1), text, name))
     axes = Axis.around("measured", edges), Axis.around("% of the labels", np.array([0, *(bar.height for bar in bars)]))
-    caption = line("predictions.labels", learnt=len(learnt), tested=len(tested))
+    caption = line("predictions.labels", learnt=len(learnt), tested=None if tested is None else len(tested))
     return Chart(f"{target}: labels", *axes, caption, bars=bars)
 
 

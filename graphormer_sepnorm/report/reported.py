@@ -21,7 +21,7 @@ from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
-from graphormer_sepnorm.table_model.scores import columns_of, rarer_class, scores_of
+from graphormer_sepnorm.table_model.scores import columns_of, rarer_class, scores_of, test_word
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores
@@ -72,6 +72,10 @@ class Reported(Trained):
     @property
     def metric(self) -> str:
         return METRICS[self.task.metric].title
+
+    @property
+    def test_word(self) -> str:
+        return test_word(self.result)
 
     @property
     def panels(self) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def scores_section(page: Reported) -> Section:
         grids.append(Grid.of(members | {"description": list(described.values())}, "members"))
     if page.results:
         return Section("Scores", words("scores.folds", metric=page.metric, is_final=page.options.final), tuple(grids))
-    facts = {"members": len(weights), "few": few_words(page), "only": described}
+    facts = {"members": len(weights), "few": few_words(targets.values(), page.result), "only": described}
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
 
@@ -107,7 +107,7 @@ def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
         sides = [percent(each["right_side"]) if "right_side" in each else "" for *_, each in rows]
         orders = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
         columns |= {"bounds on their side": sides, "concordance": orders}
-    on = "all folds together" if page.results else labels_words(facts)
+    on = "all folds together" if page.results else labels_words(facts, "test label")
     return Grid.of(columns, f"{page.title_of(target)}, {on}")
 
 
@@ -219,7 +219,7 @@ def intervals_section(page: Reported) -> Section:
     untested = [name for name in targets if not page.result["targets"][name]["n"]]
     has_undefined = any(None in widths.values() for widths in trust["mean_width"].values())
     counts = {"least": min(exact), "most": max(exact), "untested": untested}
-    said = words("trust.intervals", trust=trust, has_undefined=has_undefined, **counts)
+    said = words("trust.intervals", trust=trust, has_undefined=has_undefined, test=page.test_word, **counts)
     charts: tuple[Chart, ...] = ()
     if not page.results:
         assert page.trust.intervals is not None
@@ -254,8 +254,9 @@ def calibration_section(page: Reported) -> Section:
         for stage in trust[name]
     }
     shown_columns = list(columns.values())
-    few, is_same = few_words(page), len(columns) == 4 and shown_columns[::2] == shown_columns[1::2]
-    said = words("trust.calibration", trust=trust, are_several=len(targets) > 1, few=few, is_same=is_same)
+    is_same = len(columns) == 4 and shown_columns[::2] == shown_columns[1::2]
+    few = {"few": few_words(page.result["targets"].values(), page.result), "test": page.test_word}
+    said = words("trust.calibration", trust=trust, are_several=len(targets) > 1, is_same=is_same, **few)
     grid = Grid.of({"": list(targets), **columns})
     return Section("Calibration", (*said, *of_sets(page)), (grid,), tuple(reliability_charts(page)))
 
@@ -266,8 +267,8 @@ def of_sets(page: Reported) -> Iterator[str]:
     shares, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     measured = {name: share for name, share in shares.items() if share is not None}
     for name, share in measured.items():
-        target = name if len(shares) > 1 else None
-        yield line("trust.sets", target=target, level=level, share=share, single=single[name])
+        target, scores = name if len(shares) > 1 else None, {"share": share, "single": single[name]}
+        yield line("trust.sets", target=target, level=level, test=page.test_word, **scores)
     if measured:
         yield from unlike_words(page, "Sets can contain the class less often than promised")
 

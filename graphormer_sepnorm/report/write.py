@@ -7,7 +7,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.scores import (
+    OUT_OF_FOLD,
     STACK,
     Predicted,
     columns_of,
@@ -133,7 +133,7 @@ def report_final(trained: Trained) -> dict:
 def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> evaluate.StackScores:
     """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = trained.labels.take(rows), trained.fitted.out_of_fold
-    source = {"dataset": TABLE, "split": evaluate.OUT_OF_FOLD}
+    source = {"dataset": TABLE, "split": OUT_OF_FOLD}
     scored = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
@@ -189,11 +189,7 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
     scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
     page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
     *_, whole = pages_of(page)
-    text, options = render(whole).decode(), trained.options
-    if options.final:
-        words = *options.targets, *options.feature_columns, *options.classes, options.title or "", options.path
-        text = evaluate.without_test(text, [escape(word) for word in (*words, *trained.labelled.names.values())])
-    write_atomically(trained.run.report, text.encode())
+    write_atomically(trained.run.report, render(whole))
 
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:

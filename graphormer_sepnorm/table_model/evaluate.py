@@ -3,7 +3,7 @@
 Axis letters: K members, M test molecules, T targets."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, check_table
 from graphormer_sepnorm.table_model.reliability import measure_trust
 from graphormer_sepnorm.table_model.scores import (
+    OUT_OF_FOLD,
     STACK,
     Predicted,
     left_out_of_mean,
@@ -50,7 +51,6 @@ FAR = 2.0  # shift of all labels, in typical deviations from it, from which they
 FACTOR = 5.0  # between the spread of labels and of predictions, from which they may be
 LEAST_LABELS = 5  # that tell it
 NORMAL = 1.4826  # standard deviation of normal errors, in their median
-OUT_OF_FOLD = "out of fold"  # the split of the scores of a model that has no test rows
 REASONS = 5  # skipped rows whose reasons are given
 
 
@@ -166,14 +166,6 @@ def kept_options(run: RunFolder) -> TableOptions:
         return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
-
-
-def without_test(text: str, names: Iterable[str]) -> str:
-    """A text on test labels as it is for a model without test molecules; names of the user in it stay as they are."""
-    for name in {each for each in names if "test " in each}:
-        text = text.replace(name, name.replace("test ", "test\0 "))
-    text = text.replace("The test set is small", "There are few labels").replace("test label", "out-of-fold label")
-    return text.replace("test molecule", "molecule").replace("test value", "value").replace("\0", "")
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:

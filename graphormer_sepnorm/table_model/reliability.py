@@ -17,11 +17,11 @@ from graphormer_sepnorm.predict.domain import evenly, joined
 from graphormer_sepnorm.predict.intervals import Intervals, coverage
 from graphormer_sepnorm.predict.predictors import Nearness
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.runs.numbers import percent
+from graphormer_sepnorm.runs.numbers import counted, percent
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Encoder
-from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of, label_word, test_word
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.training.experiment import Scores
@@ -114,17 +114,17 @@ def usual_confidence(trust: dict) -> str | None:
 def low_coverage(result: dict) -> list[str]:
     """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
-    sentences, usual = [], usual_confidence(trust)
-    level = usual or USUAL_CONFIDENCE
-    for name, words in too_low(trust["coverage"][level] if usual else {}, counts, level).items():
+    sentences, label, supported = [], label_word(result), usual_confidence(trust)
+    level = supported or USUAL_CONFIDENCE
+    for name, words in too_low(trust["coverage"][level] if supported else {}, counts, level).items():
         share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
-        inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
+        inside = f"only {words} {label}s of {name} are inside their {share} intervals, which are too narrow"
         wide = "" if factor is None else f"{factor:.{1 if factor >= LEAST_FACTOR else 2}f} times as wide"
         needed = wide and f": to contain {share}, they would have to be {wide}"
         sentences.append(f"{inside} for such molecules{needed}")
-    sets, highest = trust.get("set_coverage", {}), CONFIDENCES[-1]
+    sets, highest, usual = trust.get("set_coverage", {}), CONFIDENCES[-1], percent(float(USUAL_CONFIDENCE))
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
-        held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
+        held = f"only {words} {test_word(result)}molecules of {name} have their class in their {usual} set"
         share = sets.get(str(highest), {}).get(name)
         more = "" if share is None else f", and {percent(share)} have it in their {percent(highest)} set"
         sentences.append(f"{held}{more}")
@@ -153,7 +153,8 @@ def no_better(result: dict) -> list[str]:
     worse = {name: facts for name, facts in result.get("targets", {}).items() if is_no_better(facts, metric)}
     for name, facts in worse.items():
         ours, theirs = (facts["scores"][each][metric] for each in (STACK, MEAN))
-        scores = f"{METRICS[metric].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
+        scores = f"{METRICS[metric].title} {ours:.3g}, of the mean {theirs:.3g}"
+        scores += f", {counted(facts['n'], label_word(result))}"
         sentences.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return sentences
 
@@ -237,7 +238,7 @@ def compare_rows(
     embeddings = Encoder(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
     encoded = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
     matches = same_conditions(model.trust.rows, encoded)
-    nearness = nearness_to(domain, chosen, embeddings, matches)
+    nearness, _ = nearness_to(domain, chosen, embeddings, matches)
     similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = nearness.similarity, nearness.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)

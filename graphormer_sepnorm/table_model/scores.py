@@ -17,6 +17,7 @@ RESAMPLES = 1_000
 MOST_DRAWN = 10_000  # labels of a resample; of more labels, the interval is somewhat too wide
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN, STACK = "mean", "stack"
+OUT_OF_FOLD = "out of fold"  # the split of the scores of a model that has no test rows
 OfRows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 FEW_TESTED = 50  # labels below which a score is uncertain
 LEAST_RARE = 10  # labels of the rarer class below which a classification is not judged
@@ -133,13 +134,13 @@ def rarer_class(task: TaskConfig, columns: slice, y: np.ndarray) -> dict[str, st
 
 
 def reason_not_to_judge(facts: dict) -> str:
-    """Why the test labels of a target, with these ``scores_by_target``, say nothing; empty if they do."""
+    """Why the scored labels of a target, with these ``scores_by_target``, say nothing; empty if they do."""
     labels, rare = facts["n"], facts.get("rarer", {}).get("n", LEAST_RARE)
     if labels < 2:
-        return "only 1 test molecule has a label: its error is not a score" if labels else "no test labels"
+        return "only 1 scored molecule has a label: its error is not a score" if labels else "no labels to score"
     if rare >= LEAST_RARE:
         return ""
-    count = f"{rare or 'none'} of {labels:,} test labels {'is' if rare < 2 else 'are'} {facts['rarer']['class']}"
+    count = f"{rare or 'none'} of {labels:,} scored labels {'is' if rare < 2 else 'are'} {facts['rarer']['class']}"
     return f"{count}: {'too few to judge' if rare else 'no ROC-AUC'}"
 
 
@@ -148,7 +149,16 @@ def informative(facts: dict) -> int:
     return min(facts["n"], 2 * facts["rarer"]["n"]) if "rarer" in facts else facts["n"]
 
 
-def labels_words(facts: dict, what: str = "test label") -> str:
+def test_word(result: dict) -> str:
+    """The word before the molecules of a result; they are not called by a word if they were predicted out of fold."""
+    return "" if result.get("split") == OUT_OF_FOLD else "test "
+
+
+def label_word(result: dict) -> str:
+    return f"{test_word(result) or 'out-of-fold '}label"
+
+
+def labels_words(facts: dict, what: str) -> str:
     """The number of labels in ``scores_by_target``, and that of the rarer class."""
     rarer = f", {facts['rarer']['n']:,} of them {facts['rarer']['class']}" if "rarer" in facts else ""
     return counted(facts["n"], what) + rarer

@@ -22,9 +22,9 @@ from graphormer_sepnorm.runs.info import score_words
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
-from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, targets_on_test, without_test
+from graphormer_sepnorm.table_model.evaluate import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better, unjudged
-from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD, STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say_once, train_folds, train_table
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
@@ -163,10 +163,8 @@ def train(
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
-    sentences = [*left_out_lines(result), *target_lines(result)]
-    is_final = options is not None and options.final
-    say_once(without_test(each, result["targets"]) if is_final else each for each in sentences)
-    where = OUT_OF_FOLD if is_final else "test"
+    say_once([*left_out_lines(result), *target_lines(result)])
+    where = OUT_OF_FOLD if options is not None and options.final else "test"
     say_once([f"{folder}: {where} {shared.test_score_words(result)}, {seconds:.0f} s"])
     if options is not None and not is_on_page():
         say_once(next_steps(folder, is_model=not options.folds))

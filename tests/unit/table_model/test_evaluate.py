@@ -26,7 +26,6 @@ from graphormer_sepnorm.table_model.evaluate import (
     score_rows,
     targets_on_test,
     unfinished_words,
-    without_test,
 )
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
@@ -146,8 +145,3 @@ def test_scores_of_targets_are_those_of_the_whole_model():
         for name, ends, n in (("a", [0.25, 0.75], 9), ("b", None, 1))
     }
     assert targets_on_test({}) == {}
-
-
-def test_words_on_a_test_are_replaced_except_in_names_of_the_user():
-    said = "the test value: 12 test labels of test molecules; test value"
-    assert without_test(said, ["the test value"]) == "the test value: 12 out-of-fold labels of molecules; value"

@@ -63,7 +63,7 @@ def test_targets_with_too_few_labels_are_left_out_of_the_mean():
     assert np.isnan(without(y, task, left_out)).tolist() == [[False, True, True]] * 30
     assert list(left_out_of_mean(replace(task, targets=("b", "c")), y[:, 1:])) == ["c"], "all are too few"
     assert left_out_of_mean(TWO, np.array([[1.0, 1], [2, NAN]])) == {
-        "b": "only 1 test molecule has a label: its error is not a score"
+        "b": "only 1 scored molecule has a label: its error is not a score"
     }
 
 
@@ -166,9 +166,9 @@ def test_the_classes_of_one_column_are_one_target():
 @pytest.mark.parametrize(
     ("ones", "rarer", "warning"),
     [
-        (1, ("yes", 1), "1 of 30 test labels is yes: too few to judge"),
-        (21, ("no", 9), "9 of 30 test labels are no: too few to judge"),
-        (0, ("yes", 0), "none of 30 test labels is yes: no ROC-AUC"),
+        (1, ("yes", 1), "1 of 30 scored labels is yes: too few to judge"),
+        (21, ("no", 9), "9 of 30 scored labels are no: too few to judge"),
+        (0, ("yes", 0), "none of 30 scored labels is yes: no ROC-AUC"),
         (20, ("no", 10), None),
     ],
 )
