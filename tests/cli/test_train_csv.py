@@ -163,7 +163,7 @@ def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molec
     assert result["folds"] == pytest.approx(errors, rel=1e-5) and result["value"] == pytest.approx(np.mean(errors))
     assert result["deviation"] == pytest.approx(np.std(errors, ddof=1), rel=1e-4)
     assert set(result["baseline"]["random_forest"]) == {"mae", "deviation", "folds"}
-    assert (result["n"], result["training_molecules"], result["training_families"]) == (len(molecules), 0, 0)
+    assert (result["n"], result["tested_in_training"], result["tested_related_to_training"]) == (len(molecules), 0, 0)
     assert json.loads((run / "test.json").read_text())["value"] == result["value"]
     assert (run / "report.html").exists() and f"open {run / 'report.html'}" in messages
 

@@ -181,7 +181,7 @@ def test_models_by_name(tmp_path):
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
     (answer,) = models.predict(rows_of("CC"), schemas.Options())
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].std is None
-    with pytest.raises(InputError, match="neither a run folder"):
+    with pytest.raises(InputError, match="no file or folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
 
 
