@@ -164,8 +164,7 @@ def refuse_undecided(text: str, name: str, notation: Notation) -> None:
     if is_undecided(text, notation):
         number = without_sign(text)
         whole, other = number.replace(",", "").replace(".", ""), number.replace(",", ".")
-        among = "" if "," in number else ", and other numbers have commas"
-        raise InputError(f"{name} is {number!r}{among}: write {whole} or {other}{'0' * ('.' in number)}")
+        raise InputError(f"{name} is {number!r}, which may be {whole} or {other}")
 
 
 def as_float(text: str) -> float:

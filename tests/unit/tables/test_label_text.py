@@ -42,7 +42,7 @@ def test_a_comma_before_three_digits_is_a_point_where_that_is_known():
     for text in ("1.23,5", "1.2345,5", "0.123,5", "1,234.5"):
         with pytest.raises(InputError, match=f"y is '{text}', not a number"):
             read_number(text, "y", decimal)
-    with pytest.raises(InputError, match=r"y is '1,234': write 1234 or 1\.234"):
+    with pytest.raises(InputError, match=r"y is '1,234', which may be 1234 or 1\.234"):
         read_number("1,234", "y")
 
 
@@ -88,7 +88,7 @@ def test_bounds_by_hand(text, bound, between):
     [
         ({"1,234", "1,234.5"}, set(), False, Notation("thousands", "decimal")),
         ({"1,234", "1.5"}, set(), False, Notation("thousands", "decimal")),
-        ({"1,234", "1,5"}, set(), False, Notation("decimal", "decimal")),
+        ({"1,234", "1,5"}, set(), False, Notation("decimal", "thousands")),
         ({"1.234", "1.234,5"}, set(), False, Notation("decimal", "thousands")),
         ({"1,234", "1,5", "1.5"}, set(), False, Notation("unknown", "decimal")),
         ({"1,234"}, {"1.5"}, False, Notation("unknown", "decimal")),
