@@ -258,13 +258,16 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
 
 
-def in_order(texts: Sequence[str]) -> list[int]:
-    return np.argsort(read_times(texts), kind="stable").tolist()
+def in_order(texts: Sequence[str], column: Sequence[str] = ()) -> list[int]:
+    return np.argsort(read_times([*column, *texts])[len(column) :], kind="stable").tolist()
 
 
-def periods(texts: Sequence[str]) -> list[str]:
-    """The month of each time, or of many its year; of many numbers one of ``GROUPS``, such as "2001 to 2007"."""
-    times = read_times(texts)
+def periods(texts: Sequence[str], column: Sequence[str] = ()) -> list[str]:
+    """The month of each time, or of many its year; of many numbers one of ``GROUPS``, such as "2001 to 2007".
+
+    ``column`` has the other times that tell days from months.
+    """
+    times = read_times([*column, *texts])[len(column) :]
     if texts and not is_number(texts[0].strip()):
         months = [f"{datetime.fromtimestamp(time, UTC):%Y-%m}" for time in times.tolist()]
         return months if len(set(months)) <= MOST_PERIODS else [month[:4] for month in months]
