@@ -314,6 +314,8 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     expected = EXPECTED.format(model.name)
     sentences = alarms(periods, expected, logs.CONFIDENCE)
     of_bounds = bounds_words(lines)
+    if model.options.test_csv is None:
+        of_bounds.append(line("time.tested", before=model.name, after=whole.path.name, folders=[model.run, whole]))
     progress.say([*sentences, *of_bounds])
     part = section(periods, reference, expected, error_words(model.model.task), logs.CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(periods) or 'no new molecules'}"

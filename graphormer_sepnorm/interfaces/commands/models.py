@@ -297,8 +297,8 @@ def update(
     for target, periods in result["prospective"].items():
         for each in periods:
             inside = f", {each['held']} of {each['intervals']} inside 90 % intervals" if each["intervals"] else ""
-            words = f"mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
-            shared.tell([f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, {words}"])
+            words = f"before they were learnt: mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
+            shared.tell([f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, predicted {words}"])
     seconds = time.perf_counter() - started
     shared.tell([f"{folder}: {result['split']} {shared.test_score_words(result)}, {seconds:.0f} s"])
     shared.tell([f"open {shlex.quote(str(folder / PAGE))} in a browser for the predictions over time"])

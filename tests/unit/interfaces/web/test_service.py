@@ -289,6 +289,16 @@ def test_classes_the_split_by_time_and_the_only_column(tmp_path):
     assert found.chosen == ["y"] and found.targets[0].values == "0 to 1.079"
 
 
+def test_more_than_a_tenth_of_undecided_separators_are_refused(tmp_path):
+    def found(texts: list[str], **choice) -> TableLook:
+        lines = (f"{ring.partition(',')[0]}\t{text}" for ring, text in zip(RINGS, texts, strict=True))
+        return look(tmp_path, "\n".join(["smiles\ty", *lines]), **choice)
+
+    two = ["1,000", ">2,000", *"3456789123"]
+    assert "decimal" in found(two).problem and found(["1,000", *"23456789123"]).skipped == 1
+    assert found(two, decimal="comma").targets[0].values == "1 to 9"
+
+
 @pytest.mark.parametrize(
     "choice", [{}, {"targets": ["none"]}, {"targets": ["smiles"]}, {"targets": ["active"], "scale": "log10"}]
 )
