@@ -60,8 +60,10 @@ def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
 def measure_calibration(targets: tuple[str, ...], y: np.ndarray, stages: dict[str, np.ndarray]) -> dict:
     """Two scores of the probabilities [M, T] of each stage, by target."""
     scores = {"calibration_error": calibration_error, "brier": brier_score}
-    by_stage = {name: ((stage, score(y, each)) for stage, each in stages.items()) for name, score in scores.items()}
-    return {name: {stage: values_by_target(targets, each) for stage, each in both} for name, both in by_stage.items()}
+    return {
+        name: {stage: values_by_target(targets, score(y, each)) for stage, each in stages.items()}
+        for name, score in scores.items()
+    }
 
 
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from graphormer_sepnorm.table_model.reliability import (
     error_words,
     errors_grow,
     low_coverage,
+    measure_calibration,
     measure_interval,
     measure_trust,
     molecule_errors,
@@ -109,6 +110,8 @@ def test_probabilities_are_measured_before_and_after_by_hand():
     found = measure_trust(trust, final, plain.prediction)
     assert found["brier"] == {"before": {"a": 0.25}, "after": {"a": 0}}
     assert found["calibration_error"]["after"] == {"a": 0}
+    found = measure_calibration(("a",), np.array([[1.0], [0]]), {"after": np.full((2, 1), 0.75)})
+    assert found == {"calibration_error": {"after": {"a": 0.25}}, "brier": {"after": {"a": 0.3125}}}
     assert measure_trust(Trust(fit_domain(["CCO"])), final, plain.prediction) == {}
 
 
