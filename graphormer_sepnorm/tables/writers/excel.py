@@ -81,10 +81,11 @@ class ExcelWriter(TableWriter):
             lines.seek(0)
             book.set_properties({"created": datetime(2000, 1, 1)})  # so that the same table has the same bytes
             self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
-            sheet = book.add_worksheet("About") if self.about else None
-            for number, texts in enumerate(self.about):
+            if self.about:
+                sheet = book.add_worksheet("About")
                 sheet.set_column(0, 1, WIDEST)
-                sheet.write_row(number, 0, map(text_of_sheet, texts))
+                for number, texts in enumerate(self.about):
+                    sheet.write_row(number, 0, map(text_of_sheet, texts))
         if rows > MOST_PICTURES:
             print(f"the workbook has no pictures of molecules, as it has more than {MOST_PICTURES:,}", file=sys.stderr)
         return completed
