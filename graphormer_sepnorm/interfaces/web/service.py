@@ -25,7 +25,7 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import shown_facts
-from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
+from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.evaluate import describe_any, unfinished_words
@@ -230,7 +230,7 @@ def load_service(
     with computing(compute):
         predictor = load_predicting_model(names)
     place = places[0]
-    described = describe_any(place) | card_facts(place)
+    described = describe_any(place)
     cards = predictor.endpoints if isinstance(predictor, SideBySide) else card_endpoints(place)
     endpoints = {target: EndpointFacts(**facts) for target, facts in cards.items()}
     if len(names) == 1 and not endpoints:
