@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
-from graphormer_sepnorm.report.reported import CUT, Reported, constant_words
+from graphormer_sepnorm.report.reported import CUT, Reported
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
@@ -188,7 +188,7 @@ def cards(page: Reported) -> tuple[Card, ...]:
 def target_card(page: Reported, target: str, facts: dict) -> Card:
     """The score of one and its rivals, the mean over the folds that have one, and the score out of fold if told."""
     metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
-    names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
+    names = {"forest": "Forest", MEAN: f"Always predicting {'the mean' if page.is_regression else 'one probability'}"}
     rivals = [
         (names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
         for against, rival in RIVALS.items()
@@ -203,7 +203,12 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
     missing = [name for name, score in folds.items() if score is None]
     context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
-    context |= {"labels": labels_words(facts, label_word(page.result)), "several": several, "missing": missing}
+    context |= {
+        "labels": labels_words(facts, label_word(page.result)),
+        "several": several,
+        "missing": missing,
+        "metric": page.metric,
+    }
     context["together"] = value if page.results else None
     lines = words("headline.target", decimals=decimals, **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)

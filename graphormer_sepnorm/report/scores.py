@@ -95,9 +95,8 @@ def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
     rows += [(f"prediction, {where}", out_of_fold, out_of_fold)] if where else []
     columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
-        values = [each[name] for each in (*scores.values(), *(each for _, each, _ in rows))]
-        values += [end for ends in (intervals or {}).values() if name == metric for end in ends or ()]
-        decimals[name] = decimals_for(values, scores[STACK][name])
+        lead = scores[STACK][name]
+        decimals[name] = decimals_for([lead] if lead else [each[name] for _, each, _ in rows])
         columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
     if intervals is not None:
         cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in members]
