@@ -203,13 +203,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
     missing = [name for name, score in folds.items() if score is None]
     context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
-    context |= {
-        "labels": labels_words(facts, label_word(page.result)),
-        "several": several,
-        "missing": missing,
-        "metric": page.metric,
-    }
-    context["together"] = value if page.results else None
+    context |= {"labels": labels_words(facts, label_word(page.result)), "several": several, "missing": missing}
+    context |= {"metric": page.metric, "together": value if page.results else None}
     lines = words("headline.target", decimals=decimals, **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 

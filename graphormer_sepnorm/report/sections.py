@@ -36,8 +36,9 @@ MOST_REPLICATES, MOST_VALUES = 10, 10  # molecules, and values of a condition, t
 
 def data_section(page: Reported) -> Section:
     rows = []
-    for split in SPLITS:
-        y = np.array([row.labels for row in page.labelled.of_split(split)]).reshape(-1, len(page.task.targets))
+    parts = {"all": page.labelled.rows} if page.results else {each: page.labelled.of_split(each) for each in SPLITS}
+    for split, labelled in parts.items():
+        y = np.array([row.labels for row in labelled]).reshape(-1, len(page.task.targets))
         counts = [f"{count:,}" for count in (y == 1 if page.adds_up else ~np.isnan(y)).sum(axis=0)]
         if page.task.kind == "classification":
             ones = zip(counts, (y == 1).sum(axis=0), page.task.classes, strict=True)
@@ -45,19 +46,17 @@ def data_section(page: Reported) -> Section:
         rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
     titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
-    has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
-    molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
+    molecules = len(set(page.labelled.structures.keys)) if page.options.feature_columns else len(page.labelled.rows)
     all_learn = page.folds.predict_all or "networks" not in page.model.members
     fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
-    facts = {"usable": usable, "molecules": None if usable == len(page.labelled.rows) else molecules}
     sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    context = {"options": page.options, "sizes": sizes, "fitted": fitted, "has_conditions": has_conditions}
-    paragraphs = words("data.data", **facts, **context)
+    paragraphs = words("data.data", page=page, options=page.options, sizes=sizes, fitted=fitted, molecules=molecules)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)
         paragraphs += words("data.preparation", salts=salts, options=page.options, changed=page.labelled.changed)
-    return Section("Data and split", (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
+    title = "Data" if page.results else "Data and split"
+    return Section(title, (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
 
 
 def of_censored(page: Reported) -> Iterator[str]:
@@ -70,7 +69,7 @@ def of_censored(page: Reported) -> Iterator[str]:
             reached, held = (each.get(target) for each in shares)
             count = {"learnt": len(learnt), "tested": len(tested), "example": page.bound((learnt + tested)[0], place)}
             interval = {"interval": page.interval_name, "reached": reached if tested else None, "held": held}
-            yield line("data.censored", target=target, metric=page.metric, **count, **interval)
+            yield line("data.censored", page=page, target=target, **count, **interval)
 
 
 def conditions_section(page: Reported) -> Section | None:
@@ -176,5 +175,5 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     training_section,
     lambda page: use_section(page.run.path, page.model, page.confidence) if page.model.members else None,
 )
-OF_TEST_SET = {data_section, time_section, contributions_section}  # not of all rows
+OF_TEST_SET = {time_section, contributions_section}  # not of all rows
 LATE = {contributions_section, pairs_section, cliffs_section}  # they take seconds
