@@ -28,7 +28,7 @@ from graphormer_sepnorm.table_model.scores import (
     top_words,
 )
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
-from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
+from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
@@ -238,21 +238,13 @@ def notes(page: Reported) -> tuple[str, ...]:
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
     remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
-    learnt = len(page.learnt)
-    others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
+    others = {name: facts for name, facts in targets.items() if name not in page.scored and "warning" in facts}
+    warnings = {page.title_of(name): facts["warning"] for name, facts in others.items()}
+    learnt, tested = len(page.learnt), few_words(targets.values(), result)
+    few = {"warnings": warnings, "tested": tested, "learnt": learnt if learnt < FEW_LEARNT else None}
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
-        *words(
-            "headline.few",
-            warnings={title: facts["warning"] for title, facts in others.items() if "warning" in facts},
-            has_folds=options.split in SPLITTERS
-            and not page.results
-            and not options.folds
-            and options.test_csv is None,
-            tested=few_words(targets.values(), result),
-            test=page.test_word,
-            learnt=learnt if learnt < FEW_LEARNT else None,
-        ),
+        *words("headline.few", page=page, **few),
         *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),

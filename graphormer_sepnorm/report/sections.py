@@ -52,11 +52,8 @@ def data_section(page: Reported) -> Section:
         rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
     titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
-    molecules = len(set(page.labelled.structures.keys)) if page.options.feature_columns else len(page.labelled.rows)
-    all_learn = page.folds.predict_all or "networks" not in page.model.members
-    fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
     sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    paragraphs = words("data.data", page=page, options=page.options, sizes=sizes, fitted=fitted, molecules=molecules)
+    paragraphs = words("data.data", page=page, options=page.options, sizes=sizes)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)
