@@ -23,6 +23,7 @@ from graphormer_sepnorm.output.column import (
     most_probable_class,
     probable_class,
     property_column,
+    two_classes,
 )
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.describing import Describer
@@ -37,6 +38,7 @@ from graphormer_sepnorm.predict.predictors import (
 )
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import Drugs, TrainingRows
+from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.tables.writers.base import Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
@@ -115,13 +117,19 @@ class PredictionColumns:
         answers = self.answers if self.profile is None else self.answers.reading(self.profile.reads)
         if not isinstance(self.model, SideBySide):
             is_described, (model,) = answers.describe or self.model.assay_limits, self.several.part_models
-            return Describer(model, answers) if is_described else model
+            return Describer(model, answers, self.measured(0)) if is_described else model
         readers = [
-            Describer(model, answers.of_part(is_first=number == 0, in_domain=number in self.domains))
+            Describer(model, answers.of_part(number == 0, number in self.domains), self.measured(number))
             for number, model in enumerate(self.several.part_models)
         ]
         unshown = frozenset(range(len(readers))).difference(self.shown_parts)
         return replace(self.several, readers=tuple(readers), unshown=unshown)
+
+    def measured(self, first: int) -> dict[str, np.ndarray]:
+        """Which training molecules have a label, by target: of the models that share those of the ``first``."""
+        chosen = [place for place in self.places if self.several.first_of_domain[place[0]] == first]
+        rows = {place: trust.rows for place in chosen if (trust := self.several.part_models[place[0]].trust)}
+        return {self.parts[part].labels[at]: each.measured(at) for (part, at), each in rows.items() if each}
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:
@@ -148,6 +156,19 @@ class PredictionColumns:
                 if column.place[0] == kind and column.name in taken:
                     columns[number] = replace(column, name=f"{column.name}{end}")
         return columns
+
+    @property
+    def about(self) -> Iterator[tuple[str, str]]:
+        """The columns of predictions with what they are, and the confidence of the others, for people."""
+        described, classes = self.all_models.endpoints, two_classes(self.model)
+        for column in self.all:
+            if column.place[2:] == ("value",):
+                one = classes.get(column.place[1], ("", ""))[-1]
+                unknown = {"description": "as in the training table, and in its unit"}
+                meaning = described.get(column.place[1], unknown)["description"]
+                yield column.name, f"probability of class {one}: {meaning}" if one else meaning
+        if (level := self.answers.interval) is not None:
+            yield "columns _low, _high and _set", f"intervals, or sets of classes, of {percent(level)} confidence"
 
     def of_acquisition(self) -> Iterator[PredictedColumn]:
         """The column of the ranking criterion, unless that is a prediction."""

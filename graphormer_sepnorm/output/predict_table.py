@@ -34,6 +34,7 @@ from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from graphormer_sepnorm.tasks import TASKS
 
 # Warnings that say nothing about the training domain.
@@ -55,13 +56,18 @@ def predict_table(
     meanings: Mapping[str, dict] | None = None,
     profile: Judging | None = None,
     watch: Callable[[Smiles, Predictions], None] | None = None,
+    about: Sequence[tuple[str, str]] = (),
 ) -> dict:
-    """Writes the predictions for each row of a table, as ``write_table``; with ``meanings``, as lines for people."""
+    """Writes the predictions for each row of a table, as ``write_table``; with ``meanings``, as lines for people.
+
+    A workbook says what its models are, by the pairs of texts ``about`` them.
+    """
     columns = CountedColumns(predictor, answers, profile=profile, is_whole=profile is not None)
     if meanings is not None and isinstance(predictor, SideBySide):
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
-    writers = WRITERS if meanings is None else {".csv": partial(TextWriter, predicted=columns, meanings=meanings)}
+    writers = WRITERS | {".xlsx": partial(ExcelWriter, about=[*about, *columns.about])}
+    writers = writers if meanings is None else {".csv": partial(TextWriter, predicted=columns, meanings=meanings)}
     remarks = {
         "unfamiliar": columns.unfamiliar,
         "below_zero": columns.below_zero,

@@ -1,7 +1,7 @@
 """Descriptions next to predictions of M molecules: nearest training molecules, units, limits, alerts, P properties."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,19 +15,26 @@ from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt,
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
 from graphormer_sepnorm.predict.training_rows import TrainingRows
-from graphormer_sepnorm.runs.numbers import significant
+from graphormer_sepnorm.runs.numbers import counted, significant
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
 UNKNOWN = "in the unit of the table"  # in place of a unit that is not known
+MOST_NAMED = 4  # targets
 
 
 class Describer:
-    """A ``Reader`` that adds answers on the molecules to the predictions of a model; a domain needs its ``trust``."""
+    """A ``Reader`` that adds answers on the molecules to the predictions of a model; a domain needs its ``trust``.
 
-    def __init__(self, model: PredictingModel, answers: Answers):
+    ``measured``: for each target to judge, by its label, which training molecules have a label of it, bool [N].
+    """
+
+    def __init__(self, model: PredictingModel, answers: Answers, measured: Mapping[str, np.ndarray] | None = None):
         self.model, self.answers = model, answers
         self.domain = model.trust.domain if answers.domain and model.trust else None
+        own = {label: np.flatnonzero(rows) for label, rows in (measured or {}).items() if not rows.all()}
+        self.rows_of = {label: rows for label, rows in own.items() if len(rows)}
+        self.domain_of: dict[str, Domain] = {}
         if self.domain:
             _ = self.domain.usual_similarity  # computed once, before other processes start
         self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
@@ -53,8 +60,12 @@ class Describer:
         if self.domain:
             assert self.model.trust is not None
             matches = same_conditions(self.model.trust.rows, conditions_of(molecules))
-            nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
+            nearness, within = nearness_to(
+                self.domain, molecules.mols, embeddings, matches, tuple(self.rows_of.values())
+            )
             warnings = self.domain.add_unlike(described.warnings, nearness.similarity)
+            unlike = map(self.unlike_some, molecules.mols, within, warnings)
+            warnings = joined(warnings, list(unlike))
             warnings = joined(warnings, under_other_conditions(nearness, matches))
             described = replace(described, nearness=nearness, warnings=warnings)
         mols, limits = molecules.mols, self.model.assay_limits
@@ -66,6 +77,25 @@ class Describer:
         alerts = ["; ".join(attempt(find_alerts, mol) or []) for mol in mols] if self.answers.alerts else None
         properties = properties_of(mols) if self.answers.properties else None
         return replace(described, limit_words=words, alerts=alerts, properties=properties)
+
+    def unlike_some(self, mol: Chem.Mol | None, similar: np.ndarray, warning: str) -> str:
+        """A warning for the targets whose own training molecules a molecule is unlike, with ``similar`` ones [T]."""
+        targets: dict[str, list[str]] = {}
+        for label, similarity in zip(self.rows_of, similar.tolist(), strict=True):
+            if self.domain and mol is not None and similarity < self.domain.usual_similarity:
+                own = self.domain_of.get(label) or self.domain.of_rows(self.rows_of[label])
+                self.domain_of[label] = own
+                unlike = ["No training molecule is similar."] * (similarity < own.usual_similarity)
+                for sentence in [*own.strange(mol), *unlike]:
+                    targets.setdefault(sentence, []).append(label)
+        new = {sentence: labels for sentence, labels in targets.items() if sentence.rstrip(".") not in warning}
+        return " ".join(f"{some_of(labels)}: {sentence}" for sentence, labels in new.items())
+
+
+def some_of(labels: Sequence[str]) -> str:
+    """Labels in words, of many only the first ones and how many others there are."""
+    others = len(labels) - MOST_NAMED
+    return ", ".join(labels) if others <= 0 else f"{', '.join(labels[:MOST_NAMED])} and {counted(others, 'other')}"
 
 
 def conditions_of(molecules: Molecules) -> np.ndarray | None:
@@ -102,12 +132,15 @@ def nearness_to(
     mols: Sequence[Chem.Mol | None],
     embeddings: np.ndarray | None,
     matches: Callable[[int, int], bool] | None = None,
-) -> Nearness:
-    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D]."""
-    similarity, rows = domain.nearest_rows(mols, matches)
+    subsets: Sequence[np.ndarray] = (),
+) -> tuple[Nearness, np.ndarray]:
+    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D].
+
+    The second result has the largest similarities to the training molecules of each of S subsets: [M, S]."""
+    similarity, rows, within = domain.nearest_rows(mols, matches, subsets)
     distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
     nearest = ["" if row < 0 else domain.smiles[row] for row in rows.tolist()]
-    return Nearness(similarity, nearest, distance, rows)
+    return Nearness(similarity, nearest, distance, rows), within
 
 
 def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
-from graphormer_sepnorm.chem.standardize import NONMETALS
+from graphormer_sepnorm.chem.standardize import NONMETALS, is_doubtful
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.system.workers import in_chunks
@@ -85,15 +85,16 @@ class Domain:
         return rows
 
     def of_rows(self, rows: np.ndarray) -> "Domain":
-        """That of some of the training molecules; the sizes and the charges, also of their atoms, stay those of all."""
+        """That of some of the training molecules; the charges, also of their atoms, stay those of all."""
         embeddings = self.embeddings[rows] if len(self.embeddings) else self.embeddings
         if not len(self.text):
             return replace(self, bits=self.bits[rows], embeddings=embeddings)
         smiles = [self.smiles[row] for row in rows.tolist()]
-        elements = {"H", *" ".join(map(heavy_atoms, smiles)).split()}
+        heavy = [heavy_atoms(text).split() for text in smiles]
+        atoms, elements = np.quantile(list(map(len, heavy)), (0, 1)).astype(int), {"H"}.union(*heavy)
         kinds = self.kinds[[symbol_of(number) in elements for number, _ in self.kinds.tolist()]]
         text = np.frombuffer("\n".join(smiles).encode(errors="replace"), np.uint8)
-        return replace(self, bits=self.bits[rows], kinds=kinds, embeddings=embeddings, text=text)
+        return replace(self, bits=self.bits[rows], kinds=kinds, atoms=atoms, embeddings=embeddings, text=text)
 
     def knows(self, mol: Chem.Mol) -> bool:
         """Whether a molecule is a training molecule, by its ``molecule_key``; False where these were not kept."""
@@ -156,29 +157,40 @@ class Domain:
         return joined(warnings, unlike)
 
     def nearest_rows(
-        self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self,
+        molecules: Iterable[Molecule],
+        matches: Callable[[int, int], bool] | None = None,
+        subsets: Sequence[np.ndarray] = (),
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The largest similarity to a training molecule, float64 [M], and its number in ``bits``; NaN, -1: unreadable.
 
         It is 1 only of the molecule itself, where this is known; ``ALIKE`` of another one with the same fingerprint.
+        The last result, [M, S], is the largest similarity to the training molecules of each of S ``subsets``.
 
         Of equally similar rows, the nearest is the molecule itself, then the first for which ``matches`` is true, which
-        says whether a molecule was measured under the conditions of a row.
+        says whether a molecule was measured under the conditions of a row, then the one with most alike heavy atoms.
         """
         mols = [attempt(molecule_of, molecule) for molecule in molecules]
         bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
         similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
+        members, starts = np.concatenate([*subsets, []]).astype(int), np.cumsum([0, *map(len, subsets)])[:-1]
+        within = np.full((len(mols), len(subsets)), np.nan)
         readable = {number: each for number, each in enumerate(bits) if each is not None}
         for number, compared in zip(readable, self.similarities(list(readable.values())), strict=True):
             largest = compared.max()
             alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
-            if matches is not None:
-                alike.sort(key=lambda row: not matches(number, row))
+            if len(alike) > 1 and (mol := mols[number]):
+                atoms = mol.GetNumHeavyAtoms()
+                far = [abs(len(heavy_atoms(self.smiles[row]).split()) - atoms) for row in alike]
+                other = [matches is not None and not matches(number, row) for row in alike]
+                alike = [row for *_, row in sorted(zip(other, far, alike, strict=True))]
+            if subsets:
+                within[number] = np.maximum.reduceat(compared[members], starts)
             known = alike if largest == 1 and self.smiles[alike[0]] else []
             same = [row for row in known if is_same_molecule(mols[number], self.smiles[row])]
             rows[number] = [*same, *alike][0]
             similarity[number] = ALIKE if known and not same else largest
-        return similarity, rows
+        return similarity, rows, within
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
@@ -255,12 +267,15 @@ def similarity_words(similarity: float, is_same: bool) -> str:
 def is_same_molecule(*molecules: Molecule) -> bool:
     """Whether molecules are the same one or its salts, however they are written; False for one that cannot be read."""
     try:
-        mols = [molecule_of(molecule) for molecule in molecules]
-        return len({parent_key(mol, molecule_key(mol)) for mol in mols}) == 1
+        mols = list(map(molecule_of, molecules))
+        keys = list(map(molecule_key, mols))
+        are_salts = not any(map(is_doubtful, mols)) and len(set(map(parent_key, mols, keys))) == 1
+        return are_salts or len(set(keys)) == 1
     except InputError:
         return False
 
 
+@lru_cache(MAX_REFERENCES)
 def heavy_atoms(smiles: str) -> str:
     """The heavy atoms of a SMILES, the same for all its spellings and tautomers."""
     return " ".join(sorted(bracket.title() or symbol.title() for bracket, symbol in ATOM.findall(smiles.split(" ")[0])))

@@ -199,7 +199,7 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     computed = compute_all(model.model, [Sample(row.smiles, row.conditions) for row in new.unseen.rows])
     refuse_other_unit(model, new.unseen.rows, computed, same_unit)
     assert model.model.trust is not None
-    similarity, _ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen.rows)
+    similarity, *_ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen.rows)
     before, digest = read_prospective(model.run.path / PROSPECTIVE), model_digest(model.run.path)
     models = {logs.ancestor(name) for name in [model.name, *(each["model"] for each in before)]}
     digests = {digest, *(each["digest"] for each in before)}

@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
-from graphormer_sepnorm.report.reported import CUT, Reported
+from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
@@ -152,9 +152,9 @@ def summary(page: Reported) -> str:
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
     only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
     learnt = sum(row.split == "train" or not only_train for row in page.learnt)
-    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum())}
+    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum()), "members": members}
     one = "molecule" if len(set(keys)) == len(keys) else "row"
-    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, members=members, **counts)
+    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, **counts)
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -203,8 +203,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
     missing = [name for name, score in folds.items() if score is None]
     context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
-    context |= {"labels": labels_words(facts, label_word(page.result)), "several": several, "missing": missing}
-    context |= {"metric": page.metric, "together": value if page.results else None}
+    context |= {"several": several, "missing": missing, "together": value if page.results else None}
+    context |= {"labels": labels_words(facts, label_word(page.result)), "metric": page.metric}
     lines = words("headline.target", decimals=decimals, **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
@@ -219,14 +219,11 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     """A card on the share of correct classes of a single classification."""
     if page.is_regression or len(page.result["targets"]) > 1:
         return
-    y, prediction = page.test.y, page.test.prediction
-    if not page.adds_up:
-        y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
-    labelled = ~np.isnan(y).any(axis=1)
-    correct = float((y[labelled].argmax(axis=1) == prediction[labelled].argmax(axis=1)).mean())
-    place, name = page.frequent_class(next(iter(page.result["targets"])))
-    share = float(y[labelled].mean(axis=0)[place])
-    lines = words("headline.accuracy", name=name, share=share, test=page.test_word)
+    ((target, facts),), y = page.result["targets"].items(), page.test.y[~np.isnan(page.test.y).any(axis=1)]
+    place, name = page.frequent_class(target)
+    share = y[:, place].mean() if page.adds_up else (y == place).mean()
+    correct = facts["scores"][STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
+    lines = words("headline.accuracy", name=name, share=float(share), test=page.test_word)
     yield Card("Correct classes", percent(correct), "", lines)
 
 
@@ -238,13 +235,12 @@ def notes(page: Reported) -> tuple[str, ...]:
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
     remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
-    others = {name: facts for name, facts in targets.items() if name not in page.scored and "warning" in facts}
-    warnings = {page.title_of(name): facts["warning"] for name, facts in others.items()}
-    learnt, tested = len(page.learnt), few_words(targets.values(), result)
-    few = {"warnings": warnings, "tested": tested, "learnt": learnt if learnt < FEW_LEARNT else None}
+    others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
+    warnings = {title: facts["warning"] for title, facts in others.items() if "warning" in facts}
+    few = few_words(targets.values(), result)
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
-        *words("headline.few", page=page, **few),
+        *words("headline.few", page=page, warnings=warnings, tested=few, enough=FEW_LEARNT),
         *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),

@@ -80,7 +80,7 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
     assert trust.rows is not None
     if page.options.feature_columns:
         conditions, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
-    (similarity,), (row,) = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, conditions))
+    (similarity,), (row,), _ = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, conditions))
     if row < 0:
         return None
     name, nearest = trust.rows.names[row], trust.domain.smiles[row]

@@ -75,17 +75,11 @@ def over_time(
         errors, with_interval = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
         intervals, held = int(with_interval.sum()), int(((low <= measured) & (measured <= high) & with_interval).sum())
         near, labels = similarity[~np.isnan(similarity)], (calibrated or {}).get(target)
-        period = Period(
-            name,
-            len(part),
-            float(errors.mean()),
-            float((predicted - measured).mean()),
-            intervals,
-            held,
-            float(near.mean()) if len(near) else np.nan,
-            float(mannwhitneyu(errors, expected, alternative="greater").pvalue) if len(expected) else np.nan,
-            chance_of_holding(held, intervals, confidence, labels) if intervals else np.nan,
-        )
+        error, bias = float(errors.mean()), float((predicted - measured).mean())
+        larger = float(mannwhitneyu(errors, expected, alternative="greater").pvalue) if len(expected) else np.nan
+        outside = chance_of_holding(held, intervals, confidence, labels) if intervals else np.nan
+        closeness = float(near.mean()) if len(near) else np.nan
+        period = Period(name, len(part), error, bias, intervals, held, closeness, larger, outside)
         periods.setdefault(target, []).append(period)
     return periods
 

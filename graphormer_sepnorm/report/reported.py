@@ -50,7 +50,7 @@ class Reported(Trained):
     test: Scores
     plain: np.ndarray  # predictions [M, T] before calibration
     looked: ComparedMolecules
-    results: Mapping[str, dict] = field(default_factory=dict)  # of folds by name, if all their rows are test rows
+    results: Mapping[str, dict] = field(default_factory=dict)  # of folds by name, if all their rows are the test rows
 
     @property
     def model(self) -> TableModel:

@@ -183,12 +183,9 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
     curve: dict = {"values": [or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
-    if len(y) >= 2:
-        drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
-        change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
-        curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
-    else:
-        curve |= {"interval": [None] * len(predicted), "last_doubling": {"difference": None, "interval": None}}
+    drawn = resampled(metric, y, predicted) if len(y) >= 2 else np.full((1, len(predicted)), np.nan)
+    change = paired_difference(METRICS[metric], y, predicted[-1], predicted[-2], drawn[:, :-3:-1])
+    curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
     if labels.bounded[rows, columns].any():
         assert labels.bounds is not None
         censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]

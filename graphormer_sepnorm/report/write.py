@@ -12,7 +12,6 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.classes import brier_score, calibration_error
 from graphormer_sepnorm.predict.predictors import Nearness
 from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
@@ -241,22 +240,17 @@ def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], togethe
     """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds, ``counts`` by target."""
     trust: dict = {}
     for name in ("coverage", "mean_width", "set_coverage", "one_class"):
-        if all(part.get(name) for part in parts):
-            trust[name] = {
-                level: mean_of_folds([part[name][level] for part in parts], counts) for level in parts[0][name]
-            }
+        levels: list[dict] = [part.get(name, {}) for part in parts]
+        if all(levels):
+            trust[name] = {level: mean_of_folds([each[level] for each in levels], counts) for level in levels[0]}
     if together.task.kind == "classification":
-        for name, score in (("calibration_error", calibration_error), ("brier", brier_score)):
-            values = score(together.y, together.by_name[STACK])
-            trust[name] = {"after": reliability.values_by_target(together.task.targets, values)}
+        stages = {"after": together.by_name[STACK]}
+        trust |= reliability.measure_calibration(together.task.targets, together.y, stages)
     if all("compared" in part for part in parts):
         trust |= {name: sum(part[name] for part in parts) for name in ("unfamiliar", "compared")}
-        trust["error_by_similarity"] = [
-            same[0]
-            | {"n": sum([each["n"] for each in same])}
-            | mean_of_folds(same, {"error": [each["n"] for each in same]})
-            for same in zip(*(part["error_by_similarity"] for part in parts), strict=True)
-        ]
+        bins = zip(*(part["error_by_similarity"] for part in parts), strict=True)
+        both = ((same, [each["n"] for each in same]) for same in bins)
+        trust["error_by_similarity"] = [same[0] | {"n": sum(n)} | mean_of_folds(same, {"error": n}) for same, n in both]
     return trust
 
 

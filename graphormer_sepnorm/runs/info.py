@@ -18,6 +18,11 @@ AS_WRITTEN = {
     "ogb": "all elements, by OGB's nine atom and three bond features",
     "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
 }
+# What the page and workbooks say of a model.
+SHOWN_OF_MODEL = (
+    "architecture", "weights", "parameters", "training_data", "units", "transforms", "metric", "validation", "test",
+    "vocabulary", "salts", "licence", "digest",
+)  # fmt: skip
 SALTS = {
     "": "read as written, with all parts of a SMILES",
     "without-salts": "removed: counter-ions and solvents of a SMILES are not read",
@@ -81,6 +86,10 @@ def facts_text(facts: dict) -> str:
     hidden = {name for name, value in facts.items() if value is None or (name == "test_scores" and len(value) == 1)}
     texts = {name: fact_words(name, facts).replace("\n", f"\n{'':21}") for name in facts if name not in hidden}
     return "\n".join(f"{name.replace('_', ' '):20} {text}" for name, text in texts.items())
+
+
+def shown_facts(facts: dict) -> dict[str, str]:
+    return {name.replace("_", " "): fact_words(name, facts) for name in SHOWN_OF_MODEL if facts.get(name) is not None}
 
 
 def fact_words(name: str, facts: dict) -> str:

@@ -48,17 +48,22 @@ def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
         return {name: {level: values_by_target(targets, each[name]) for level, each in held.items()} for name in names}
     measures: dict = {}
     if trust.calibration is not None:
-        stages = {"before": plain, "after": final.prediction}
-        measures = {
-            name: {stage: values_by_target(targets, score(final.y, values)) for stage, values in stages.items()}
-            for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
-        }
+        measures = measure_calibration(targets, final.y, {"before": plain, "after": final.prediction})
     if trust.class_sets is not None:
         groups = tuple(columns_of(final.task))
         sets = {str(confidence): measure_sets(trust.class_sets, confidence, final) for confidence in CONFIDENCES}
         measures["set_coverage"] = {level: values_by_target(groups, shares) for level, (shares, _) in sets.items()}
         measures["one_class"] = {level: values_by_target(groups, shares) for level, (_, shares) in sets.items()}
     return measures
+
+
+def measure_calibration(targets: tuple[str, ...], y: np.ndarray, stages: dict[str, np.ndarray]) -> dict:
+    """Two scores of the probabilities [M, T] of each stage, by target."""
+    scores = {"calibration_error": calibration_error, "brier": brier_score}
+    return {
+        name: {stage: values_by_target(targets, score(y, each)) for stage, each in stages.items()}
+        for name, score in scores.items()
+    }
 
 
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> dict[str, np.ndarray]:
@@ -111,16 +116,14 @@ def usual_confidence(trust: dict) -> str | None:
 def low_coverage(result: dict) -> list[str]:
     """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
-    level, label, sentences = usual_confidence(trust), label_word(result), []
-    if level is not None:
-        for name, words in too_low(trust["coverage"][level], counts, level).items():
-            share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
-            inside = f"only {words} {label}s of {name} are inside their {share} intervals, which are too narrow"
-            needed = ""
-            if factor is not None:
-                digits = 1 if factor >= LEAST_FACTOR else 2
-                needed = f": to contain {share}, they would have to be {factor:.{digits}f} times as wide"
-            sentences.append(f"{inside} for such molecules{needed}")
+    sentences, label, supported = [], label_word(result), usual_confidence(trust)
+    level = supported or USUAL_CONFIDENCE
+    for name, words in too_low(trust["coverage"][level] if supported else {}, counts, level).items():
+        share, factor = percent(float(level)), trust.get("needed_factor", {}).get(level, {}).get(name)
+        inside = f"only {words} {label}s of {name} are inside their {share} intervals, which are too narrow"
+        wide = "" if factor is None else f"{factor:.{1 if factor >= LEAST_FACTOR else 2}f} times as wide"
+        needed = wide and f": to contain {share}, they would have to be {wide}"
+        sentences.append(f"{inside} for such molecules{needed}")
     sets, highest, usual = trust.get("set_coverage", {}), CONFIDENCES[-1], percent(float(USUAL_CONFIDENCE))
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
         held = f"only {words} {test_word(result)}molecules of {name} have their class in their {usual} set"
@@ -148,12 +151,11 @@ def is_no_better(facts: dict, metric: str) -> bool:
 
 
 def no_better(result: dict) -> list[str]:
-    sentences = []
-    for name, facts in result.get("targets", {}).items():
-        if not is_no_better(facts, result["metric"]):
-            continue
-        ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
-        scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}"
+    sentences, metric = [], result.get("metric", "")
+    worse = {name: facts for name, facts in result.get("targets", {}).items() if is_no_better(facts, metric)}
+    for name, facts in worse.items():
+        ours, theirs = (facts["scores"][each][metric] for each in (STACK, MEAN))
+        scores = f"{METRICS[metric].title} {ours:.3g}, of the mean {theirs:.3g}"
         scores += f", {counted(facts['n'], label_word(result))}"
         sentences.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return sentences
@@ -238,7 +240,7 @@ def compare_rows(
     embeddings = Encoder(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
     encoded = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
     matches = same_conditions(model.trust.rows, encoded)
-    nearness = nearness_to(domain, chosen, embeddings, matches)
+    nearness, _ = nearness_to(domain, chosen, embeddings, matches)
     similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = nearness.similarity, nearness.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)

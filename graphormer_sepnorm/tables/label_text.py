@@ -140,9 +140,9 @@ def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
     by_comma: Role = "thousands" if "1,234.5" in column or ("1.5" in column and not semicolons) else "unknown"
     comma: Role = by_comma if not commas else "decimal" if not points else "unknown"
-    point: Role = "thousands" if "1.234,5" in column and not points else "decimal"
+    point: Role = "thousands" if commas and not points else "decimal"
     if not semicolons or {comma, point} & {"thousands"}:
-        return Notation("decimal" if point == "thousands" and comma == "unknown" else comma, point)
+        return Notation(comma, point)
     if not (commas or points):
         commas, points = "1,5" in table, "1.5" in table
         if (commas and points) or (not commas and not points and {"1.234", "1,234"} <= table):

@@ -47,13 +47,10 @@ def config_of(task: TaskConfig):
         (LOGP, [1, 2, 3, 4], [1, -INF], "target logp of validation molecule 1 .* is infinite"),
         (LOGP, [NAN] * 4, [1, 2], "target logp has no labels in the training split"),
         (LOGP, [1, 2, 3, 4], [NAN, NAN], "target logp has no labels in the validation split"),
-        (LOGP, [5, 5, NAN, 5], [1, 2], "target logp is 5 for every training molecule: there is nothing to learn"),
-        (LOGP, [1, 2, 3, 1e30], [1, 2], "another scale"),
         (LOGP, [], [1, 2], "at least 2 molecules, the training split has 0"),
         (LOGP, [1, 2], [], "the validation split has no molecules"),
         (HIV, [0, 1, 1, 0], [1, 1], "validation split: ROC-AUC needs both classes"),
         (HIV, [1, 1, 1, 1], [0, 1], "target active is 1 for every training molecule"),
-        (HIV, [0, 1, 2, 1], [0, 1], "target active has labels other than 0 and 1 in the training split"),
     ],
 )
 def test_targets_are_refused_before_anything_is_written(molecules, task, train, val, sentence):

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
@@ -115,17 +116,30 @@ def predict(
         else:
             cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
             meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
-            watch = None
+            watch, about = None, list(about_models(models)) if out and out.suffix.lower() == ".xlsx" else []
             if log is not None:
                 from graphormer_sepnorm.project.log import log_into
 
                 watch = log_into(log, predictor, ", ".join(models), digests)
-            result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch)
+            result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch, about)
             shared.tell(lines_on_rows(result, predictor, answers))
     if for_people:
         shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
     else:
         shared.report_rows(result | {"digest": ", ".join(digests.values())}, time.perf_counter() - started)
+
+
+def about_models(models: list[str]) -> Iterator[tuple[str, str]]:
+    """Facts about the origin of predictions, for a workbook."""
+    from graphormer_sepnorm.runs.info import shown_facts
+    from graphormer_sepnorm.runs.zoo import card_facts, resolve_model
+    from graphormer_sepnorm.table_model.evaluate import describe_any
+    from graphormer_sepnorm.version import __version__
+
+    yield from (("predicted by", f"graphormer_sepnorm {__version__}"), ("on", f"{date.today()}"))
+    for model in models:
+        place = resolve_model(model)
+        yield from {"model": model, **shown_facts(describe_any(place) | card_facts(place))}.items()
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -150,9 +164,10 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
     if rows := result["unfamiliar"]:
         count = f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}"
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
-        columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
+        columns = "columns that end with warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
-        yield f"{least}{count} outside the training domain{where}"
+        some = " of at least one target" if len(predictor.targets) > 1 else ""
+        yield f"{least}{count} outside the training domain{some}{where}"
     for sentence, rows in result["missing_conditions"].items():
         yield f"{counted(rows, 'row')}: {sentence}"
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:

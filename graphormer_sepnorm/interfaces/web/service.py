@@ -24,7 +24,7 @@ from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.info import fact_words
+from graphormer_sepnorm.runs.info import shown_facts
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
@@ -36,10 +36,6 @@ from graphormer_sepnorm.tasks import TASKS
 
 PICTURE = 220, 120  # width and height
 MOST_ATOMS_DRAWN = 200
-SHOWN_OF_MODEL = (
-    "architecture", "weights", "parameters", "training_data", "metric", "validation", "test", "vocabulary", "salts",
-    "licence", "digest",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -240,8 +236,7 @@ def load_service(
     if len(names) == 1 and not endpoints:
         endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    entries = [name for name in SHOWN_OF_MODEL if described.get(name) is not None]
-    about = {name.replace("_", " "): fact_words(name, described) for name in entries}
+    about = shown_facts(described)
     if words := unfinished_words(RunFolder(place)):
         about["training"] = words
     models = PredictionService(predictor, confidence, compute, name, about, endpoints)

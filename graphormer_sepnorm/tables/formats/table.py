@@ -153,8 +153,6 @@ def find_column(columns: list[str], name: str | None, source: str, or_delimiter:
 
 def not_one_column(source: str, columns: list[str], name: str, count: int, advice: str = "") -> str:
     count_words = "no column" if count == 0 else f"{count} columns"
-    if count == 0 and any(as_text(column) != column for column in columns):
-        advice = "the names of its columns have bytes that are not UTF-8, so save the table as UTF-8"
     near = did_you_mean(name, columns) if count == 0 else ""
     what_to_do = f": {advice}" if advice else ""
     data = " (the first line must have the names of the columns)" if any(map(is_number, columns)) else ""

@@ -16,11 +16,13 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from graphormer_sepnorm.chem.smiles import END_OF_STRUCTURE, smiles_of_block
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.tables.formats import table as tables
 from graphormer_sepnorm.tables.formats.table import Row, Table
 
@@ -47,6 +49,8 @@ NO_TEXT = {
     "(\udcb5/\udcfd": "packed by Zstandard, so its name should end in .zst",
     "%PDF": "a PDF", "\udc89PNG": "a picture", "\udcff\udcd8\udcff": "a picture", "GIF8": "a picture",
 }  # fmt: skip
+# Windows-1252 of bytes that are not UTF-8; five bytes are no character.
+WINDOWS = {0xDC00 + each: text for each in range(128, 256) if (text := bytes([each]).decode("cp1252", "ignore"))}
 CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
 # Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
 EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
@@ -98,6 +102,7 @@ def refuse_missing(path: str | Path) -> None:
 
 
 def text_lines(path: str | Path) -> Generator[str, None, None]:
+    """The lines of a text file in UTF-8; a byte that is not is read as Windows-1252."""
     with readable(path), open_binary(path) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
         for number, line in enumerate(iter(lambda: text.readline(MAX_RECORD + 1), ""), 1):
@@ -105,7 +110,15 @@ def text_lines(path: str | Path) -> Generator[str, None, None]:
                 check_text(line, path)
             if len(line) > MAX_RECORD:
                 raise InputError(f"line {number} of {path} has more than {MAX_RECORD:,} characters: is it a table?")
-            yield line
+            plain = line if line.isascii() else line.translate(WINDOWS)
+            if plain != line:
+                say_windows(str(path))
+            yield plain
+
+
+@cache
+def say_windows(path: str) -> None:
+    progress.say([f"{path} is not UTF-8: it is read as Windows-1252, and a CSV written from it is UTF-8"])
 
 
 def check_text(first: str, path: str | Path) -> None:

@@ -38,16 +38,26 @@ NARROWEST, WIDEST = 8, 45  # column, in characters
 
 
 class ExcelWriter(TableWriter):
-    """A workbook of one sheet, maybe with pictures; it grows as lines of JSON that begin with the SMILES."""
+    """A workbook of one sheet, maybe with pictures; it grows as lines of JSON that begin with the SMILES.
+
+    Pairs of texts ``about`` it come in a second sheet.
+    """
 
     most_rows = 1_048_575  # below the names of the columns
 
-    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
+    def __init__(
+        self,
+        columns: list[str],
+        added: Sequence[AddedColumn],
+        like: Table | None = None,
+        about: Sequence[tuple[str, str]] = (),
+    ):
         try:
             import xlsxwriter  # noqa: F401
         except ImportError:
             raise InputError("a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv") from None
         self.names, self.added, self.num_own = flat_names(columns, added), added, len(columns)
+        self.about = about
         self.decimal = like.decimal if like else "."
         if len(self.names) >= COLUMNS_OF_SHEET:
             raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names)}: write .csv")
@@ -76,6 +86,11 @@ class ExcelWriter(TableWriter):
             lines.seek(0)
             book.set_properties({"created": datetime(2000, 1, 1)})  # so that the same table has the same bytes
             self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
+            sheet = book.add_worksheet("About") if self.about else None
+            for number, texts in enumerate(self.about):
+                for place, text in enumerate(texts):
+                    sheet.set_column(place, place, WIDEST)
+                    sheet.write_string(number, place, text_of_sheet(text))
         if rows > MOST_PICTURES:
             print(f"the workbook has no pictures of molecules, as it has more than {MOST_PICTURES:,}", file=sys.stderr)
         return completed

@@ -36,6 +36,7 @@ from graphormer_sepnorm.datasets.benchmarks import (
 from graphormer_sepnorm.encodings.shipped import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS
+from tests.robustness.test_hostile_files import Planted
 
 CARDS = (Path(__file__).parents[3] / "data" / "README.md").read_text()
 SHIPPED = [name for name in DATASETS if name != "tiny"]  # tests/robustness/tiny_run.py adds its own
@@ -86,25 +87,17 @@ make_sample = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_sample)
 
 
-@pytest.fixture(scope="module")
-def sample() -> pd.DataFrame:
-    return pd.read_csv(make_sample.SAMPLE)
-
-
-def stored_rows() -> list[tuple[str, ...]]:
-    with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
-        return [tuple(row) for row in csv.reader(file)]
-
-
 @pytest.mark.slow
-def test_targets_belong_to_the_molecules(sample):
-    part = sample.sample(200, random_state=0)
+def test_targets_belong_to_the_molecules():
+    part = pd.read_csv(make_sample.SAMPLE).sample(200, random_state=0)
     assert [penalized_logp(smiles) for smiles in part.smiles] == pytest.approx(list(part.penalized_logp), abs=1e-5)
 
 
 @pytest.mark.slow
 def test_generator_repeats_the_first_rows():
-    assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored_rows()[1:101]
+    with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
+        stored = [tuple(row) for row in itertools.islice(csv.reader(file), 1, 101)]
+    assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored
 
 
 @pytest.mark.slow
@@ -196,17 +189,6 @@ def test_a_problem_of_the_data_names_the_users_root(root):
         read_alone("set", dataset, "val", root, "state")
 
 
-class Evil:
-    def __reduce__(self):
-        return os.mkdir, (os.path.join(os.environ["EVIL_FOLDER"], "made"),)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("EVIL_FOLDER", str(tmp_path))
-    return tmp_path
-
-
 def test_lists_and_dicts_of_tensors_are_read():
     content = [{"atom": torch.tensor([1, 2]), "name": "a"}, {"bond": torch.eye(2)}]
     found = load_tensors_only(io.BytesIO(pickle.dumps(content)))
@@ -215,19 +197,18 @@ def test_lists_and_dicts_of_tensors_are_read():
 
 
 @pytest.mark.parametrize("place", [lambda evil: evil, lambda evil: [{"atom": evil}]])
-def test_other_objects_are_refused_and_never_executed(folder, place):
+def test_other_objects_are_refused_and_never_executed(tmp_path, place):
     with pytest.raises(pickle.UnpicklingError, match="is not allowed in a dataset"):
-        load_tensors_only(io.BytesIO(pickle.dumps(place(Evil()))))
-    assert not (folder / "made").exists()
+        load_tensors_only(io.BytesIO(pickle.dumps(place(Planted(tmp_path / "made")))))
+    assert not (tmp_path / "made").exists()
 
 
-def test_torch_reads_only_pygs_data_within_the_context(folder):
-    torch.save(Data(x=torch.ones(2, 1)), folder / "data.pt")
-    torch.save({"data": Evil()}, folder / "evil.pt")
+def test_torch_reads_only_pygs_data_within_the_context(tmp_path):
+    torch.save(Data(x=torch.ones(2, 1)), tmp_path / "data.pt")
+    torch.save({"data": Planted(tmp_path / "made")}, tmp_path / "evil.pt")
     with tensors_only():
-        assert torch.load(folder / "data.pt").x.tolist() == [[1.0], [1.0]]
-        with pytest.raises(pickle.UnpicklingError):
-            torch.load(folder / "evil.pt")
-        with pytest.raises(pickle.UnpicklingError):
-            torch.load(folder / "evil.pt", weights_only=None)
-    assert not (folder / "made").exists()
+        assert torch.load(tmp_path / "data.pt").x.tolist() == [[1.0], [1.0]]
+        for options in ({}, {"weights_only": None}):
+            with pytest.raises(pickle.UnpicklingError):
+                torch.load(tmp_path / "evil.pt", **options)
+    assert not (tmp_path / "made").exists()

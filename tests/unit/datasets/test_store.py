@@ -67,11 +67,6 @@ def test_a_store_is_written_once_and_equals_molecules_in_memory(molecules, tmp_p
     assert calls == [1, 1]
 
 
-def name_another(shard, index):
-    shard.rename(shard.with_name("other"))
-    index.write_text(index.read_text().replace(shard.name, "other"))
-
-
 DAMAGE = {
     "flipped": lambda shard, index: shard.write_bytes(shard.read_bytes()[:-1] + bytes([shard.read_bytes()[-1] ^ 1])),
     "cut": lambda shard, index: shard.write_bytes(shard.read_bytes()[:-1]),
@@ -79,7 +74,10 @@ DAMAGE = {
     "no index": lambda shard, index: index.unlink(),
     "cut index": lambda shard, index: index.write_text(index.read_text()[:-9]),
     "deeply nested index": lambda shard, index: index.write_text("[" * 100_000),
-    "another file": name_another,
+    "another file": lambda shard, index: (
+        index.write_text(index.read_text().replace(shard.name, "other")),
+        shard.rename(shard.with_name("other")),
+    ),
 }
 
 

@@ -42,9 +42,10 @@ def test_defects_are_not_hidden(error):
 
 @pytest.mark.parametrize(("number", "line"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "terminated\n")])
 def test_a_signal_is_a_line_and_its_exit_code(capsys, number, line):
+    before = signal.getsignal(number)
     with pytest.raises(SystemExit) as end:
         guarded(lambda: os.kill(os.getpid(), number))
-    assert end.value.code == 128 + number
+    assert end.value.code == 128 + number and signal.getsignal(number) is before
     assert capsys.readouterr() == ("", line)
 
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rdkit import Chem
 
@@ -145,16 +146,6 @@ def test_what_is_none_of_them_is_named(table, monkeypatch, arguments, sentence):
         models_and_source(arguments)
 
 
-def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
-    predictor = Predictor([tiny_model()])
-    predict_table(predictor, str(table), tmp_path / "out.csv")
-    result = predict_table(predictor, str(table), Path("-"))
-    assert capsysbinary.readouterr().out == (tmp_path / "out.csv").read_bytes()
-    assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
-    with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
-        predict_table(predictor, str(table), Path("-"), reading=ReadOptions(resume=True))
-
-
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, suffix):
     predictor, out = Predictor([tiny_model()]), tmp_path / f"out{suffix}"
@@ -226,6 +217,15 @@ def test_more_rows_than_a_sheet_has_are_refused_and_leave_nothing(table, tmp_pat
     with pytest.raises(InputError, match="a sheet has at most 1 rows"):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.xlsx")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_a_workbook_says_what_predicted_its_columns_in_a_second_sheet(table, tmp_path):
+    out, model = tmp_path / "out.xlsx", tiny_service(tmp_path).predictor
+    predict_table(model, str(table), out, answers=Answers(0.9), about=[("model", "=mine"), ("digest", "0123")])
+    first, second = pd.read_excel(out, sheet_name=None, header=None).values()
+    assert first[1].tolist()[:2] == ["error", "mine"] and second[0].tolist()[:3] == ["model", "digest", "logp"]
+    assert second[1].tolist()[:2] == ["=mine", "0123"] and "90 %" in second[1].iloc[-1]
+    assert predict_table(model, str(out), tmp_path / "again.csv")["rows"] == 2
 
 
 def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():

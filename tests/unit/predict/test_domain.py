@@ -26,7 +26,7 @@ def test_similarity_by_hand(domain):
     """Of CCO, with 6 environments, CCCO has 4 of its 9: see the overlap of the two sets of bits."""
     ours, theirs = (set(morgan_bits(read_smiles(text)).GetOnBits()) for text in ("CCCO", "CCO"))
     smiles = ["CCCO", "OCC", "C[C", None, "OC(=O)c1ccccc1OC(C)=O"]
-    found, rows = domain.nearest_rows(smiles)
+    found, rows, _ = domain.nearest_rows(smiles)
     assert found[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
     assert found[1] == found[4] == 1
     assert np.isnan(found[2:4]).all()
@@ -45,13 +45,29 @@ def test_of_several_rows_of_a_molecule_the_one_under_its_conditions_is_the_neare
     domain = fit_domain(["CCO", "CCO", "CCN"])
     assert domain.nearest_rows(["OCC", "CCN"], lambda number, row: row == 1)[1].tolist() == [1, 2]
     assert domain.nearest_rows(["OCC"], lambda number, row: False)[1].tolist() == [0]
-    similarity, rows = domain.nearest_rows(["CCCO", "CCCO"], lambda number, row: row == number)
+    similarity, rows, _ = domain.nearest_rows(["CCCO", "CCCO"], lambda number, row: row == number)
     assert rows.tolist() == [0, 1] and similarity[0] == similarity[1] < 1, "rows of another molecule"
+
+
+def test_of_equal_fingerprints_the_nearest_has_as_many_heavy_atoms():
+    """Chains of 12, 20 and 16 carbons have the same environments; the largest similarities of subsets are by hand."""
+    domain = fit_domain(["C" * 12, "C" * 20, "C" * 16, "c1ccccc1"])
+    similarity, rows, within = domain.nearest_rows(["C" * 19, "C" * 13], None, [np.array([0, 3]), np.array([3])])
+    assert similarity.tolist() == [0.99, 0.99] and rows.tolist() == [1, 0]
+    assert within.tolist() == [[1, 0], [1, 0]]
+    assert domain.of_rows(np.array([0, 3])).atoms.tolist() == [6, 12]
 
 
 @pytest.mark.parametrize(
     ("smiles", "other", "same"),
-    [("OCC", "CCO", True), ("CCN.Cl", "CC[NH3+].[Cl-]", True), ("CCO", "CCN", False), ("C[C", "C[C", False)],
+    [
+        ("OCC", "CCO", True),
+        ("CCN.Cl", "CC[NH3+].[Cl-]", True),
+        ("CCO", "CCN", False),
+        ("C[C", "C[C", False),
+        ("CCCCCCO.CCCCCCCCO", "CCCCCCCCO", False),
+        ("CCCCCCO.CCCCCCCCO", "CCCCCCCCO.CCCCCCO", True),
+    ],
 )
 def test_the_same_molecule_however_it_is_written(smiles, other, same):
     assert is_same_molecule(smiles, other) == same

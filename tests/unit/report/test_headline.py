@@ -149,7 +149,9 @@ def test_a_card_has_the_coverage_of_the_sets_of_classes():
 def test_a_card_has_the_share_of_correct_classes():
     test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
     known = {"y": np.array([[1.0], [1], [0]]), "class_names": (("inactive", "active"),)}
-    _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, **known))
+    _, card = cards(
+        reported(result({"a": facts("accuracy", 0.75)}), "classification", ("a",), "accuracy", test, **known)
+    )
     assert (card.value, card.lines) == ("75 %", ("of the test molecules; always to predict active would give 25 %.",))
 
 
@@ -237,7 +239,10 @@ def test_only_logarithms_of_concentrations_are_factors():
 
 
 def test_a_model_that_is_no_better_than_the_mean_is_said():
+    """For exact labels, as with many bounds, an error above that of the mean is said by itself."""
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
+    worse = FACTS | {"against_mean": {"difference": 0.02, "interval": [-0.1, 0.1]}}
+    assert [verdict(each)["is_worse"] for each in (worse, FACTS)] == [True, False]
     found = line("headline.verdict", verdict=verdict(facts))
     assert found.startswith("a: ranks well") and "use the order, not the values" in found
     weak = facts | {"ranking": FACTS["ranking"] | {"value": 0.3, "interval": [0.1, 0.5]}}
@@ -276,24 +281,18 @@ def test_no_interval_is_no_verdict_on_the_order():
     assert found["ranks"] is None and "1 test label" in line("headline.verdict", verdict=found)
 
 
-def test_few_test_labels_add_the_score_out_of_fold():
-    assert not verdict(out_of_fold=({"rmse": 0.8}, "w"))["more"], "60 labels are enough"
-    found = verdict(FACTS | {"n": 14}, out_of_fold=({"mae": 0.6, "rmse": 0.8}, "w"))
-    assert found["more"] == {"RMSE": "0.800"}
-
-
-def test_a_score_out_of_fold_that_is_outside_the_interval_is_said():
-    """Both the order, 0.62 to 0.79 on the test molecules, and the error, 0.3 to 0.5; of classes, too."""
-    facts, scores = FACTS | {"interval": {"stack": [0.3, 0.5]}}, {"mae": 0.4, "rmse": 0.9, "spearman": 0.5}
-    assert verdict(facts, out_of_fold=(scores, "w"))["more"] == {"Spearman": "0.50"}
-    found = verdict(facts, out_of_fold=(scores | {"mae": 0.6, "spearman": 0.7}, "out of fold"))
-    assert found["more"] == {"MAE": "0.600"} and "Out of fold, the MAE" in line("headline.verdict", verdict=found)
-
-
-def test_errors_of_exact_labels_above_those_of_the_mean_are_said():
-    """With many bounds, their likelihood says that the model is better; an error below the mean's is a gain."""
-    worse = FACTS | {"against_mean": {"difference": 0.02, "interval": [-0.1, 0.1]}}
-    assert verdict(worse)["is_worse"] and not verdict()["is_worse"]
+@pytest.mark.parametrize(
+    ("known", "scores", "more"),
+    [
+        ({}, {"rmse": 0.8}, {}),  # 60 labels are enough
+        ({"n": 14}, {"mae": 0.6, "rmse": 0.8}, {"RMSE": "0.800"}),
+        ({"interval": {"stack": [0.3, 0.5]}}, {"mae": 0.4, "rmse": 0.9, "spearman": 0.5}, {"Spearman": "0.50"}),
+        ({"interval": {"stack": [0.3, 0.5]}}, {"mae": 0.6, "rmse": 0.9, "spearman": 0.7}, {"MAE": "0.600"}),
+    ],
+)
+def test_scores_out_of_fold_are_told_for_few_labels_and_outside_the_interval(known, scores, more):
+    """The interval of the order is 0.62 to 0.79."""
+    assert verdict(FACTS | known, out_of_fold=(scores, "out of fold"))["more"] == more
 
 
 def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:

@@ -9,15 +9,15 @@ from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
-from tests.unit.report.conftest import fitted, reported
-
-COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
+from tests.unit.report.conftest import fitted, reported, table
 
 
 def test_values_have_the_decimals_of_the_labels():
+    """A difference is that of the numbers shown: 6.854 and 8.636 differ by 1.78, which 6.85 and 8.64 do not."""
     page = reported(targets=("a", "b"), fitted=fitted([[1.5, 100], [2.25, 200]]))
     assert (page.rounded(3.14159, 0), page.predicted(3.14159, 1)) == ("3.14", "3")
     assert page.predicted(-0.001, 0) == "0.00", "no negative zero"
+    assert page.difference(6.854, 8.636, 0) == page.difference(8.636, 6.854, 0) == "1.79"
 
 
 def test_classes_have_their_names():
@@ -27,14 +27,6 @@ def test_classes_have_their_names():
     assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.750)"
     assert page.predicted(0.5, 0) == "Yes (probability of Yes: 0.500)", "as predict"
     assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"
-
-
-@pytest.mark.parametrize(
-    ("coverage", "confidence"),
-    [(COVERAGE, "0.8"), ({"0.9": {"a": 0.9}, "0.95": {"a": 1.0}}, "0.9"), ({"0.9": {"a": None}}, None), ({}, None)],
-)
-def test_the_usual_confidence_or_the_largest_possible_one(coverage, confidence):
-    assert reported({"trust": {"coverage": coverage}}).confidence == confidence
 
 
 def test_the_ends_of_the_intervals():
@@ -57,20 +49,10 @@ def test_a_bound_has_the_decimals_of_the_labels_or_its_own(text, label, words):
     assert reported(fitted=fitted([[label, label]])).bound(text, 0) == words
 
 
-def test_a_difference_is_that_of_the_numbers_shown():
-    """6.854 and 8.636 differ by 1.78, which nobody gets from 6.85 and 8.64."""
-    page = reported(fitted=fitted([[1.25, 2]]))
-    assert page.difference(6.854, 8.636, 0) == page.difference(8.636, 6.854, 0) == "1.79"
-
-
 def test_a_label_says_of_how_many_rows_it_is_the_mean():
     """Of the three rows of methane, two are for training; the second target has one label of them."""
     nan = float("nan")
-    measured = [
-        LabelledRow(1, "C", [0.35, nan], "train"),
-        LabelledRow(2, "C", [-0.2, 1.0], "train"),
-        LabelledRow(3, "C", [9.0, 9.0], "test"),
-    ]
+    measured = table(("train", "C", [0.35, nan]), ("train", "C", [-0.2, 1]), ("test", "C", [9.0, 9])).rows
     mean = LabelledRow(1, "C", [0.075, 1.0], "train")
     kept = LabelledTable([mean, measured[2]], duplicates=[Duplicate("methane", (0, 1, 2), ())], measured=measured)
     page = reported(labelled=kept, fitted=fitted([[0.25, 1]]))

@@ -27,7 +27,7 @@ from tests.tiny import tiny_model
 from tests.unit.report.conftest import fitted, reported, table
 
 
-def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
+def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path, monkeypatch):
     coverage = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
     run = RunFolder(tmp_path / "it's mine")
     predict, suggest, explain, serve, evaluate, code = used({"trust": {"coverage": coverage}}, run=run)
@@ -40,11 +40,8 @@ def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
     compile(code, "report", "exec")
     assert "interval=0.8" in code
     assert "--interval" not in used({"trust": {}})[0]
-
-
-def test_a_training_on_the_page_names_no_command(monkeypatch):
     monkeypatch.setenv(AS_LINES, "1")
-    assert used({"trust": {}}) == []
+    assert used({"trust": {}}) == [], "the page has buttons"
 
 
 def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None = None, **parts) -> list[str]:
@@ -94,13 +91,8 @@ SCORES = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a
 
 def replicated() -> LabelledTable:
     """Four measurements of two molecules, averaged to three rows: one molecule has two of each target but one."""
-    measured = [
-        LabelledRow(1, "CCO", [1.0, 0.0], "train"),
-        LabelledRow(2, "OCC", [2.0, NAN], "train"),
-        LabelledRow(3, "CC", [5.0, 1.0], "val"),
-        LabelledRow(4, "CC", [5.0, 7.0], "val"),
-        LabelledRow(5, "C", [9.0, 9.0], "test"),
-    ]
+    alcohols = [("train", "CCO", [1.0, 0.0]), ("train", "OCC", [2.0, NAN])]
+    measured = table(*alcohols, ("val", "CC", [5.0, 1]), ("val", "CC", [5.0, 7]), ("test", "C", [9.0, 9])).rows
     rows = [LabelledRow(1, "CCO", [1.5, 0.0], "train"), LabelledRow(3, "CC", [5.0, 4.0], "val"), measured[-1]]
     duplicates = [Duplicate("ethanol", (0, 1), ()), Duplicate("ethane", (2, 3), (1,))]
     structures = Structures(["CCO", "CC", "C"], ["", "", ""], ["CCO", "CC", "C"])
@@ -151,20 +143,18 @@ def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
     assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.24.")
     assert section.words[1].endswith("the RMSE of this model is 0.800.")
     (grid,) = section.grids
-    largest_first = (("row 3, row 4", "CC", "5, 5", "1, 7"), ("A1, row 2", "CCO", "1, 2", "0, <3"))
-    assert grid.rows == largest_first
+    assert grid.rows == (("row 3, row 4", "CC", "5, 5", "1, 7"), ("A1, row 2", "CCO", "1, 2", "0, <3"))
 
 
 def test_classes_of_one_molecule_may_contradict_each_other():
     rows = (("train", "C", [0]), ("train", "C", [1]), ("test", "CC", [1]))
     labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))])
-    names = (("no", "yes"),)
-    page = reported(kind="classification", targets=("a",), labelled=labelled, class_names=names)
-    section = repeatability_section(page)
+    parts = {"kind": "classification", "targets": ("a",), "class_names": (("no", "yes"),)}
+    section = repeatability_section(reported(labelled=labelled, **parts))
     assert section.words[1] == "Labels contradict each other in 1 of these cases: no model can fit both."
     assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
     agreeing = table(("train", "C", [1]), ("train", "C", [1]), duplicates=[Duplicate("C", (0, 1), ())])
-    section = repeatability_section(reported(kind="classification", targets=("a",), labelled=agreeing))
+    section = repeatability_section(reported(labelled=agreeing, **parts))
     assert section.words[1] == "Their labels agree." and section.grids == ()
 
 

@@ -106,22 +106,13 @@ def fold(mae: float | None, coverage: float | None = 0.9, n: int = 60) -> dict:
     return {"targets": {"a": {"n": n, "scores": scores}}, "trust": trust}
 
 
-def reported(
-    path: Path,
-    results: list[dict],
-    lines: list[list[str]],
-    kind: str = "regression",
-    names: dict | None = None,
-    **options,
-) -> str:
+def reported(path: Path, results: list[dict], lines: list, kind: str = "regression", names=None, **options) -> str:
     """The report on folds with these results and predictions."""
     task = replace(TASK, kind=kind, metric="mae" if kind == "regression" else "rocauc", mean=(), std=())
     rows = []
     for number, smiles, split, text, _ in lines[1:]:
-        bounds = {0: text} if text[:1] in ("<", ">") else {}
-        rows.append(
-            LabelledRow(int(number), smiles, [np.nan if bounds or not text else float(text)], split, bounds=bounds)
-        )
+        bounds, label = {0: text} if text[:1] in ("<", ">") else {}, [float(text) if text[:1].isdigit() else np.nan]
+        rows.append(LabelledRow(int(number), smiles, label, split, bounds=bounds))
     smiles = [row.smiles for row in rows]
     table = LabelledTable(rows, structures=Structures(smiles, smiles, smiles), names=names or {})
     together = predicted_together(task, lines)

@@ -182,6 +182,17 @@ def test_files_and_python_give_the_same_numbers(tmp_path):
 
 
 @pytest.mark.slow
+def test_each_endpoint_warns_of_what_its_own_molecules_lack():
+    """Titanium dioxide was measured for LogS, and no molecule with titanium for hERG; aspirin is like those of both."""
+    only, both = (
+        load_model("admet").predict(["O=[Ti]=O", ASPIRIN], domain=True, endpoints=endpoints)
+        for endpoints in (["LogS"], ["LogS", "hERG"])
+    )
+    assert only.warning.tolist() == ["", ""] and both.similarity[0] == 1 and both.warning[1] == ""
+    assert both.warning[0].startswith("hERG: No training molecule contains Ti.")
+
+
+@pytest.mark.slow
 def test_logarithms_below_zero_are_no_mistake(tmp_path):
     """All labels of CL_microsome are logarithms above 0; that of 0.7 uL/min/mg is below."""
     made = predict_table(load_predicting_model(["admet"]), [ASPIRIN], tmp_path / "out.csv", answers=Answers(0.9))

@@ -1,6 +1,5 @@
 """The search itself, with trials whose scores are given."""
 
-import csv
 import multiprocessing
 import signal
 import sqlite3
@@ -45,6 +44,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.settings import with_settings
 from graphormer_sepnorm.training.trainer import Epoch
+from tests.tables import records
 
 EPOCHS = 5
 KILLED = TrialKilled("killed by SIGKILL")
@@ -131,8 +131,7 @@ def search(path, tmp_path, monkeypatch):
 
 
 def lines(folder) -> list[dict]:
-    with open(folder / "trials.csv", newline="") as file:
-        return list(csv.DictReader(file))
+    return records(folder / "trials.csv")
 
 
 @pytest.mark.slow
@@ -323,19 +322,24 @@ def test_what_cannot_be_searched_is_refused_first(path, tmp_path, monkeypatch, c
 PLACES = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
 
 
-def config_for(metric: str = "mae"):
-    kind = "regression" if metric == "mae" else "classification"
-    return task_config(TABLE, "mol", TaskConfig(kind, metric, ("y",)), TrainConfig(), architecture=slim)
+TASK = TaskConfig("regression", "mae", ("y",))
+
+
+def config_of(recipe: str = "slim", *settings: str, task: TaskConfig = TASK):
+    found = RECIPES[recipe]
+    config = task_config("table.csv", "mol", task, found.train, architecture=found.architecture)
+    return with_settings(config, settings)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("metric", "best"), [("mae", 1.0), ("rocauc", 2.0)])
-def test_a_reopened_study_keeps_its_direction_and_drops_orphaned_trials(tmp_path, metric, best):
-    study = open_study(tmp_path / "study.db", config_for(metric))
+@pytest.mark.parametrize(("kind", "metric", "best"), [("regression", "mae", 1.0), ("classification", "rocauc", 2.0)])
+def test_a_reopened_study_keeps_its_direction_and_drops_orphaned_trials(tmp_path, kind, metric, best):
+    config = config_of(task=TaskConfig(kind, metric, ("y",)))
+    study = open_study(tmp_path / "study.db", config)
     for score in (1.0, 2.0):
         study.tell(study.ask(PLACES), score)
     study.ask(PLACES)
-    again = open_study(tmp_path / "study.db", config_for(metric))
+    again = open_study(tmp_path / "study.db", config)
     give_up_running(again)
     assert again.best_value == best
     assert [trial.state for trial in again.trials] == [TrialState.COMPLETE, TrialState.COMPLETE, TrialState.FAIL]
@@ -347,23 +351,14 @@ def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
     trial.set_user_attr("problem", "killed by SIGKILL")
     study.tell(trial, state=TrialState.PRUNED)
     with pytest.raises(InputError, match="the first of 1 problems: killed by SIGKILL"):
-        summary_of_study(study, StudyFolder(tmp_path), config_for())
+        summary_of_study(study, StudyFolder(tmp_path), config_of())
     study.tell(study.ask(PLACES), 0.5)
-    found = summary_of_study(study, StudyFolder(tmp_path), config_for())
+    found = summary_of_study(study, StudyFolder(tmp_path), config_of())
     assert (found["trials"], found["complete"], found["pruned"], found["validation"]) == (2, 1, 1, 0.5)
-    write_trials(study, StudyFolder(tmp_path), config_for())
+    write_trials(study, StudyFolder(tmp_path), config_of())
     header, lost, kept = (tmp_path / "trials.csv").read_text().splitlines()
     assert header == "trial,state,validation mae,epochs,seconds,lr,problem"
     assert lost.startswith("0,pruned,,") and lost.endswith("killed by SIGKILL") and kept.startswith("1,complete,0.5,")
-
-
-TASK = TaskConfig("regression", "mae", ("y",))
-
-
-def config_of(recipe: str = "slim", *settings: str):
-    found = RECIPES[recipe]
-    config = task_config("table.csv", "mol", TASK, found.train, architecture=found.architecture)
-    return with_settings(config, settings)
 
 
 def test_every_field_belongs_to_a_config_that_accepts_both_ends_of_its_range():
@@ -434,21 +429,14 @@ def new_trial() -> optuna.Trial:
 
 
 @pytest.mark.slow
-def test_a_trial_reports_its_epochs_to_the_study(table):
-    trial = new_trial()
-    train_here(trial, table)
-    reported = trial.study.trials[0].intermediate_values
-    assert list(reported) == [1, 2] and all(value > 0 for value in reported.values())
-
-
-@pytest.mark.slow
 def test_epochs_that_min_updates_adds_are_pruned_too(table, monkeypatch):
     """48 molecules in batches of 64: one update per epoch."""
     trial = new_trial()
     monkeypatch.setattr(trial, "should_prune", lambda: len(trial.study.trials[0].intermediate_values) == 4)
     with pytest.raises(TrialPruned):
         train_here(trial, table, min_updates=6)
-    assert list(trial.study.trials[0].intermediate_values) == [1, 2, 3, 4]
+    reported = trial.study.trials[0].intermediate_values
+    assert list(reported) == [1, 2, 3, 4] and all(value > 0 for value in reported.values())
 
 
 def fail_after_an_epoch(monkeypatch, error: Exception) -> list:

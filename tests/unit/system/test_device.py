@@ -15,7 +15,7 @@ from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load
 from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.system.device import Compute, autocast, cached, choose, computing, current, find_device
 from graphormer_sepnorm.system.progress import AS_LINES, CURRENT, MARK, begin, phases, say, tracked
-from graphormer_sepnorm.system.signals import END_WITH_INPUT, Interrupted, interruptible
+from graphormer_sepnorm.system.signals import END_WITH_INPUT
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
 
@@ -177,19 +177,6 @@ def test_a_program_reads_phases_as_lines(monkeypatch, capsys):
     assert "a sentence" in lines
     found = [line.removeprefix(MARK).rsplit("|", 2)[:2] for line in lines if line.startswith(MARK)]
     assert list(dict.fromkeys(map(tuple, found))) == [("", "0"), ("a|b", "0"), ("c", "25")]
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "words"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
-)
-def test_a_signal_is_an_exception_with_the_exit_code_of_shells(number, code, words):
-    before = signal.getsignal(number)
-    with pytest.raises(Interrupted) as caught, interruptible():
-        os.kill(os.getpid(), number)
-        signal.pause()
-    assert (caught.value.exit_code, str(caught.value)) == (code, words)
-    assert caught.value.advice == ""
-    assert signal.getsignal(number) is before
 
 
 @pytest.mark.parametrize(("name", "code", "words"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])

@@ -100,7 +100,9 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
     whole = trained.result["targets"]["a"]
     scored = {"value": trained.result["value"], "interval": whole["interval"]["stack"], "molecules": whole["n"]}
     assert facts["test_scores"] == {"a": scored} and facts["licence"] == "that of its training data"
-    assert re.search(rf"^test +[\d.]+ \([\d.]+ to [\d.]+, {whole['n']} molecules\)$", facts_text(facts), re.MULTILINE)
+    assert re.search(
+        rf"^test +[\d.]+, 95 % interval [\d.]+ to [\d.]+ on {whole['n']} labels$", facts_text(facts), re.MULTILINE
+    )
     assert facts["test_molecules"] == trained.result["n"]
     assert facts["molecules"] == len(trained.labelled.rows) - trained.result["n"] and facts["intervals"] is True
     assert facts["sets_of_classes"] is None and re.search("^intervals +yes$", facts_text(facts), re.MULTILINE)

@@ -18,6 +18,7 @@ from graphormer_sepnorm.table_model.reliability import (
     error_words,
     errors_grow,
     low_coverage,
+    measure_calibration,
     measure_interval,
     measure_trust,
     molecule_errors,
@@ -30,6 +31,7 @@ from graphormer_sepnorm.training.experiment import Scores
 ONE = TaskConfig("regression", "mae", ("a",), mean=(0.0,), std=(9.0,))
 TWO = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(2.0, 10.0))
 CLASSES = TaskConfig("classification", "rocauc", ("a",))
+INTERVALS = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))  # errors 1, 2 and 3
 
 
 def scores(task, y, prediction) -> Scores:
@@ -48,26 +50,24 @@ def test_errors_of_molecules_by_hand():
 
 
 def test_coverage_and_width_on_test_by_hand():
-    """Errors 1, 2, 3 of calibration: half of the labels lie within 2; no interval of 0.9 can be had of three."""
-    intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
+    """Half of the labels lie within 2; no interval of 0.9 can be had of three."""
     test = scores(ONE, [[1.0], [2], [2.5], [9]], np.zeros((4, 1)))
-    found = measure_interval(intervals, 0.5, test)
+    found = measure_interval(INTERVALS, 0.5, test)
     assert (found["coverage"], found["mean_width"]) == (0.5, 4)
     limits = scores(replace(ONE, limits=((0.0, None),)), [[1.0], [-1]], [[1.0], [1]])
-    found = measure_interval(intervals, 0.5, limits)
+    found = measure_interval(INTERVALS, 0.5, limits)
     assert (found["coverage"], found["mean_width"]) == (0.5, 3)
-    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test.prediction)
+    found = measure_trust(Trust(fit_domain(["CCO"]), INTERVALS), test, test.prediction)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
     assert found["needed_factor"]["0.5"] == {"a": 1} and found["needed_factor"]["0.9"] == {"a": None}
 
 
 def test_coverage_of_bounds_by_hand():
     """Intervals of 0.5 are 2 to each side of 0: they reach >1 and <-1, but not >2, and contain 1, but not 3."""
-    intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
     nan, inf = np.nan, np.inf
     ends = np.array([[1, inf], [-inf, -1], [2, inf], [-inf, inf], [-inf, inf]])[:, None]
     test = replace(scores(ONE, [[nan], [nan], [nan], [1], [3]], np.zeros((5, 1))), bounds=ends)
-    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test.prediction)
+    found = measure_trust(Trust(fit_domain(["CCO"]), INTERVALS), test, test.prediction)
     assert found["coverage"]["0.5"]["a"] == 0.5
     assert found["coverage_of_bounds"]["0.5"]["a"] == pytest.approx(2 / 3)
     assert found["coverage_of_all"]["0.5"]["a"] == 3 / 5
@@ -76,10 +76,9 @@ def test_coverage_of_bounds_by_hand():
 
 def test_the_width_that_intervals_would_need_by_hand():
     """Intervals of 0.5 are 2 to each side; errors are 1, 3, 4, 9 and unknown: half are within 1.5 times as much."""
-    intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
     test = scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1)))
-    assert measure_interval(intervals, 0.5, test)["needed_factor"] == 1.5
-    assert np.isnan(measure_interval(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))["needed_factor"])
+    assert measure_interval(INTERVALS, 0.5, test)["needed_factor"] == 1.5
+    assert np.isnan(measure_interval(INTERVALS, 0.5, scores(ONE, [[np.nan]], [[0.0]]))["needed_factor"])
 
 
 @pytest.mark.parametrize(("errors", "grow"), [(range(29, -1, -1), True), (range(30), False), ([1] * 30, False)])
@@ -101,6 +100,7 @@ def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
 
 def test_the_usual_confidence_is_one_that_the_model_supports():
     assert usual_confidence({"coverage": {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}}) == "0.8"
+    assert usual_confidence({"coverage": {"0.9": {"a": 0.9}, "0.95": {"a": 1.0}}}) == "0.9"
     assert usual_confidence({"coverage": {"0.9": {"a": None}}}) is usual_confidence({}) is None
 
 
@@ -110,6 +110,8 @@ def test_probabilities_are_measured_before_and_after_by_hand():
     found = measure_trust(trust, final, plain.prediction)
     assert found["brier"] == {"before": {"a": 0.25}, "after": {"a": 0}}
     assert found["calibration_error"]["after"] == {"a": 0}
+    found = measure_calibration(("a",), np.array([[1.0], [0]]), {"after": np.full((2, 1), 0.75)})
+    assert found == {"calibration_error": {"after": {"a": 0.25}}, "brier": {"after": {"a": 0.3125}}}
     assert measure_trust(Trust(fit_domain(["CCO"])), final, plain.prediction) == {}
 
 

@@ -110,7 +110,7 @@ def test_tables_are_read_as_predict_reads_them(models, tmp_path):
     records = models.read(path, "a", 3, ALL, "")
     assert records.columns == ["id", "smiles"]
     assert [(row.fields[0], row.smiles, bool(row.error)) for row in records.rows] == [
-        ("1", "CC", False), ("2", "", True), ("\udce9", "C", False),
+        ("1", "CC", False), ("2", "", True), ("\u00e9", "C", False),
     ]  # fmt: skip
     path.write_text("A1,CCO\nA2,CCN\n")
     for column in ("", "CCO"):

@@ -35,9 +35,11 @@ def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
     assert not capsys.readouterr().err
     assert read(workbook(path, *data, more=more)) == read(path) == data
     assert capsys.readouterr().err.count("--sheet") == 1
-    assert read(path, sheet="more") == more
+    assert read(path, sheet="more") == more and [row.smiles for row in rows_of(path, None, None, "more")] == ["CC"]
     with pytest.raises(InputError, match="has no sheet 'mor': its sheets are Sheet, more; did you mean 'more'"):
         read(path, sheet="mor")
+    with pytest.raises(InputError, match="no Excel workbook"):
+        list(rows_of(tmp_path / "a.smi", None, None, "more"))
     assert read(workbook(path, data=data)) == data, "the first is empty"
     assert read(workbook(path, *notes, data=notes)) == notes
     assert read(workbook(path, *notes, data=data, more=more), "M") == more
@@ -57,14 +59,6 @@ def test_a_workbook_is_a_table_like_a_csv(tmp_path):
     assert list(rows_of(tmp_path / "b.xlsx.gz")) == rows
     with pytest.raises(InputError, match="No such file"):
         list(rows_of(tmp_path / "c.xlsx"))
-
-
-def test_a_sheet_is_named_only_of_a_workbook(tmp_path):
-    path = workbook(tmp_path / "a.xlsx", ["smiles"], ["C"], b=[["smiles"], ["CC"]])
-    for sheet, molecule in ((None, "C"), ("b", "CC")):
-        assert [row.smiles for row in rows_of(path, None, None, sheet)] == [molecule]
-    with pytest.raises(InputError, match="no Excel workbook"):
-        list(rows_of(tmp_path / "a.smi", None, None, "b"))
 
 
 def test_cells_are_texts_and_empty_ones_at_the_end_are_left_out(tmp_path):
