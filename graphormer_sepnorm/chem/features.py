@@ -171,12 +171,8 @@ def mol_atom(atom: Chem.Atom) -> list[int]:
 
 def mol_bond(bond: Chem.Bond) -> list[int]:
     """Features of a bond that do not depend on how the molecule is written; 0 for an unknown bond type."""
-    return [
-        BOND_ORDERS.get(bond.GetBondType(), 0),
-        BOND_LABELS.get(label(bond), 0),
-        int(bond.GetIsConjugated()),
-        int(bond.IsInRing()),
-    ]
+    order, stereo = BOND_ORDERS.get(bond.GetBondType(), 0), BOND_LABELS.get(label(bond), 0)
+    return [order, stereo, int(bond.GetIsConjugated()), int(bond.IsInRing())]
 
 
 def zinc_atom_type(atom: Chem.Atom) -> list[int]:

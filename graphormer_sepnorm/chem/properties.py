@@ -161,13 +161,8 @@ def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:
 
 def bonds_of_rings(mol: Chem.Mol) -> list[int]:
     """The single bonds outside rings with at least one end in a ring."""
-    return [
-        bond.GetIdx()
-        for bond in mol.GetBonds()
-        if not bond.IsInRing()
-        and bond.GetBondType() is Chem.BondType.SINGLE
-        and (bond.GetBeginAtom().IsInRing() or bond.GetEndAtom().IsInRing())
-    ]
+    single = [bond for bond in mol.GetBonds() if bond.GetBondType() is Chem.BondType.SINGLE and not bond.IsInRing()]
+    return [bond.GetIdx() for bond in single if bond.GetBeginAtom().IsInRing() or bond.GetEndAtom().IsInRing()]
 
 
 def fragment_smiles(mol: Chem.Mol, atoms: tuple[int, ...]) -> str:

@@ -24,14 +24,6 @@ def analyze_run(run: Path, split: str = "test", root: str | os.PathLike | None =
     if len(embeddings) > MAX_MOLECULES:
         embeddings = embeddings[np.random.default_rng(0).choice(len(embeddings), MAX_MOLECULES, replace=False)]
     x = torch.from_numpy(embeddings)
-    return {
-        "run": str(run),
-        "dataset": config.dataset,
-        "split": split,
-        "norm": config.model.norm,
-        "molecules": len(x),
-        "effective_rank": effective_rank(x),
-        "uniformity": uniformity(x),
-        "isotropy": isotropy(x),
-        "singular_values": singular_values(x).tolist(),
-    }
+    of_run = {"run": str(run), "dataset": config.dataset, "split": split, "norm": config.model.norm}
+    measures = {measure.__name__: measure(x) for measure in (effective_rank, uniformity, isotropy)}
+    return {**of_run, "molecules": len(x), **measures, "singular_values": singular_values(x).tolist()}

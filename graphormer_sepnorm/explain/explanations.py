@@ -92,18 +92,11 @@ class Explanation:
 
     def facts(self) -> dict:
         """The explanation as JSON values."""
-        return {
-            **({"name": self.name} if self.name else {}),
-            "smiles": self.smiles,
-            **({"conditions": dict(self.conditions)} if self.conditions else {}),
-            "caption": self.caption,
-            "prediction": self.prediction,
-            "meaning": self.meaning,
-            "contributions": self.contributions.tolist(),
-            "baseline": self.baseline,
-            "start": self.start,
-            "fragments": [asdict(fragment) for fragment in self.fragments],
-        }
+        molecule = {"name": self.name, "smiles": self.smiles, "conditions": dict(self.conditions)}
+        said = {"caption": self.caption, "prediction": self.prediction, "meaning": self.meaning}
+        parts = {"contributions": self.contributions.tolist(), "baseline": self.baseline, "start": self.start}
+        known = {name: fact for name, fact in molecule.items() if fact}  # not all have a name and conditions
+        return {**known, **said, **parts, "fragments": list(map(asdict, self.fragments))}
 
 
 class Attributions(NamedTuple):

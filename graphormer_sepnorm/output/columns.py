@@ -266,8 +266,7 @@ class PartColumns:
 
         def end(place: int, confidence: float) -> Callable[[Predictions], np.ndarray]:
             def end(predictions: Predictions) -> np.ndarray:
-                ends = interval_ends(self.model, confidence, predictions.values, predictions.spread)
-                return ends[place][:, number]
+                return interval_ends(self.model, confidence, predictions.values, predictions.spread)[place][:, number]
 
             return end
 
@@ -295,15 +294,10 @@ class PartColumns:
             yield of(f"{target}_std", "std", lambda predictions: predictions.spread[:, number])
         rows = self.model.trust.rows if self.is_compared and self.model.trust else None
         if rows is not None and not self.of_classes:
-            yield of(
-                f"{target}_percentile",
-                "percentile",
-                lambda predictions: rows.percentiles(predictions.values)[:, number],
-            )
+            name = f"{target}_percentile"
+            yield of(name, "percentile", lambda predictions: rows.percentiles(predictions.values)[:, number])
             for side, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
-                yield of(
-                    f"{target}_percentile_{end_of}", f"percentile_{end_of}", partial(percentile_end, rows, number, side)
-                )
+                yield of(f"{name}_{end_of}", f"percentile_{end_of}", partial(percentile_end, rows, number, side))
         if (drugs := self.drugs) is not None and own in drugs.targets:
             name = f"{target}_drug_percentile"
             yield of(name, "drugs", lambda predictions: drugs.percentiles(predictions.values[:, number], own))

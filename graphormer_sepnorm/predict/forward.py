@@ -128,11 +128,8 @@ def have_same(names: Sequence[str], one: Network, other: Network) -> bool:
     if replace(one.config, **{name: getattr(other.config, name) for name in differing}) != other.config:
         return False
     tensors = other.state_dict()
-    return all(
-        torch.equal(tensor, tensors[name])
-        for name, tensor in one.state_dict().items()
-        if name.partition(".")[0] in names
-    )
+    named = ((name, tensor) for name, tensor in one.state_dict().items() if name.partition(".")[0] in names)
+    return all(torch.equal(tensor, tensors[name]) for name, tensor in named)
 
 
 def on_gpu(model: Network) -> bool:

@@ -97,6 +97,7 @@ def update_run(
     smiles_column: str | None = None,
     delimiter: str | None = None,
     same_unit: bool = False,
+    sheet: str | None = None,
 ) -> dict:
     """Scores a model on new measurements, and fits another one with the same settings to all rows.
 
@@ -106,7 +107,7 @@ def update_run(
     Args:
         name: run folder, which is only read, or a file that ``export_model`` wrote.
         table: new measurements, with the columns of the table that was trained on; they are found as before, or by
-            ``smiles_column`` and ``delimiter``.
+            ``smiles_column``, ``delimiter`` and the ``sheet`` of a workbook.
         out: new run folder; None: RUN-update-1, or the next number.
         log: of predictions, as ``log_into``; the earliest one of each molecule is compared with the measurement.
         same_unit: accept labels that look as if they were in another unit.
@@ -117,7 +118,7 @@ def update_run(
         raise InputError(f"{name} stays as it is: choose another --out")
     if log is not None and not Path(log).is_file():
         raise InputError(f"there is no file {log}: name the log of predict --log")
-    new = read_new(model, table, smiles_column, delimiter)
+    new = read_new(model, table, smiles_column, delimiter, sheet)
     lines = keep_log(whole, model.run, prospective_lines(model, new, Path(log) if log else None, same_unit))
     if (whole.path / PAGE).exists():
         progress.say([f"{whole} is finished: to fit again, choose another --out"])
@@ -146,8 +147,8 @@ class NewRows:
     unseen: labels.LabelledTable  # the other rows, with averages of replicates
 
 
-def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
-    options = replace(model.options, path=path, test_csv=None, delimiter=delimiter, sheet=None)
+def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None, sheet: str | None) -> NewRows:
+    options = replace(model.options, path=path, test_csv=None, delimiter=delimiter, sheet=sheet)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
     labelled = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))
@@ -313,6 +314,8 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     expected = EXPECTED.format(model.name)
     sentences = alarms(periods, expected, logs.CONFIDENCE)
     of_bounds = bounds_words(lines)
+    if model.options.test_csv is None:
+        of_bounds.append(line("time.tested", before=model.name, after=whole.path.name, folders=[model.run, whole]))
     progress.say([*sentences, *of_bounds])
     part = section(periods, reference, expected, error_words(model.model.task), logs.CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(periods) or 'no new molecules'}"

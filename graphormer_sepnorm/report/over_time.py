@@ -174,9 +174,10 @@ def time_section(page: Reported) -> Section | None:
     """The test molecules of a split by time, against the errors out of fold; None for other splits."""
     if page.options.split != "time" or page.adds_up:
         return None
-    rows, times = page.folds.predicted, [row.time for row in page.labelled.rows]
+    rows, times = page.folds.predicted, [row.time for row in page.tested]
+    column = [row.time for row in page.labelled.rows]
     try:
-        names = dict(zip(times, periods(times), strict=True))
+        names, order = periods(times, column), in_order(times, column)
     except InputError:  # times that only the rows before averaging tell apart
         return None
     values = page.model.final(page.fitted.out_of_fold.values[rows])
@@ -184,9 +185,9 @@ def time_section(page: Reported) -> Section | None:
     similarity = np.broadcast_to(page.looked.nearness.similarity[:, None], page.test.y.shape)
     facts = np.stack([page.test.y, page.test.prediction, *np.moveaxis(page.interval_ends, 2, 0), similarity])
     checked = [
-        Checked(target, names[page.tested[row].time], *facts[:, row, place].tolist())
+        Checked(target, names[row], *facts[:, row, place].tolist())
         for place, target in enumerate(page.task.targets)
-        for row in in_order([row.time for row in page.tested])
+        for row in order
         if not np.isnan(page.test.y[row, place])
     ]
     confidence = float(page.confidence or 0.9)

@@ -43,7 +43,7 @@ from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import KNOWN, Structures
 from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.experiment import Scores, prediction_lines
@@ -224,7 +224,7 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
     """The scores and the numbers of all folds together, those that every fold has, in the form of a result."""
     facts: dict = {
         name: sum(result[name] for result in results)
-        for name in ("n", "training_molecules", "training_families")
+        for name in ("n", *KNOWN)
         if all(name in result for result in results)
     }
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):

@@ -119,7 +119,7 @@ def read_header(path: Path) -> dict[str, Any]:
         how = "read it as in docs/for-developers/python.md"
         raise InputError(f"{path} is no safetensors file but one of torch.save: {how}")
     if size > MAX_HEADER:
-        raise InputError(f"{path} is not a readable safetensors file: its header would have {size:,} bytes")
+        raise InputError(f"{path} is not a weights file, which would begin with the size of its header")
     if (count := header.count(b'"dtype"')) > MAX_TENSORS:
         raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")
     if (content := json_object(header)) is None:

@@ -59,11 +59,12 @@ def resolve_model(name: str | os.PathLike) -> Path:
     if str(name) in weights:
         return weights[str(name)]
     names = sorted(weights | tables)
-    similar = get_close_matches(path.name, [run.name for run in runs_in(path.parent)], n=1)
+    shared = [file for ending in (SHARED, ".safetensors") for file in path.parent.glob(f"*{ending}")]
+    similar = get_close_matches(path.name, [each.name for each in [*runs_in(path.parent), *shared]], n=1)
     near = did_you_mean(str(name), [*names, *(str(path.parent / run) for run in similar)])
     predicting = ", ".join(each for each in names if each not in PRETRAINED)
     listed = f"{predicting}; for fine-tuning {', '.join(sorted(PRETRAINED))}"
-    raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({listed}){near}")
+    raise InputError(f"there is no file or folder {name}, and no shipped model of this name ({listed}){near}")
 
 
 def shipped(ending: str) -> dict[str, Path]:

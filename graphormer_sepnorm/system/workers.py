@@ -63,7 +63,9 @@ def map_chunks(
             yield part_of(chunk)
 
     parts: dict[str, Any] = {"sampler": take(), "batch_size": None, "collate_fn": work}
-    processes: dict[str, Any] = {"num_workers": available_cores(), "multiprocessing_context": way_to_start()}
+    start = "forkserver" if torch.cuda.is_initialized() else "fork"  # the fastest, but not while a GPU is in use
+    context = start if sys.platform == "linux" else None
+    processes: dict[str, Any] = {"num_workers": available_cores(), "multiprocessing_context": context}
     for result in DataLoader(PartDataset(), worker_init_fn=start_worker, **parts, **processes):
         yield taken.popleft(), result
 
@@ -82,13 +84,6 @@ def in_processes(work: Callable[[int], Result], count: int, part: slice = slice(
                 process.terminate()
                 process.join()
         raise
-
-
-def way_to_start() -> str | None:
-    """The start method of processes: fork, the fastest, unless something rules it out, such as a GPU in use."""
-    if sys.platform != "linux":
-        return None
-    return "forkserver" if torch.cuda.is_initialized() else "fork"
 
 
 def available_cores() -> int:

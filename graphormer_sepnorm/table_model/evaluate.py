@@ -3,7 +3,8 @@
 Axis letters: K members, M test molecules, T targets."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,8 @@ from graphormer_sepnorm.table_model.scores import (
     without,
 )
 from graphormer_sepnorm.table_model.stacking import each_by_itself
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.text import is_file
 from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import read_usable
 from graphormer_sepnorm.tables.options import TableOptions
@@ -90,12 +93,17 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 
 
 def evaluate_new(
-    run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None
+    run: RunFolder,
+    table: str,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
 ) -> dict[str, object]:
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
-    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, sheet=None)
+    column = smiles_column or learnt_column([run.path], table, delimiter, sheet)
+    options = replace(kept_options(run), path=table, smiles_column=column, delimiter=delimiter, sheet=sheet)
     options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0, test_csv=None)
     options = replace(options, weight_column=None, id_column=None)
     refuse_other_classes(model.task)
@@ -166,6 +174,17 @@ def kept_options(run: RunFolder) -> TableOptions:
         return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
+
+
+def learnt_column(models: Iterable[Path], table: str, *reading: str | None) -> str | None:
+    """The SMILES column that was named to train the first of the models, of those that a file has; None without any."""
+    for path in models if is_file(table) else ():
+        with suppress(InputError):
+            name = kept_options(RunFolder(path)).smiles_column
+            if name is not None:
+                with open_table(table, name, *reading):
+                    return name
+    return None
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
@@ -282,7 +301,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "test": None if is_final else run.saved_test().get("value"),
         "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
         "left_out_of_test": list(run.saved_test().get("left_out", {})) or None,
-        "out_of_fold": run.saved_test().get("value") if is_final else None,
+        "out_of_fold": run.saved_test().get("out_of_fold", {}).get(STACK, {}).get(model.task.metric),
         "intervals": None if of_classes else trust is not None and trust.intervals is not None,
         "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,
         "featurizer": model.featurizer,

@@ -164,8 +164,7 @@ def refuse_undecided(text: str, name: str, notation: Notation) -> None:
     if is_undecided(text, notation):
         number = without_sign(text)
         whole, other = number.replace(",", "").replace(".", ""), number.replace(",", ".")
-        among = "" if "," in number else ", and other numbers have commas"
-        raise InputError(f"{name} is {number!r}{among}: write {whole} or {other}{'0' * ('.' in number)}")
+        raise InputError(f"{name} is {number!r}, which may be {whole} or {other}")
 
 
 def as_float(text: str) -> float:
@@ -259,13 +258,16 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
 
 
-def in_order(texts: Sequence[str]) -> list[int]:
-    return np.argsort(read_times(texts), kind="stable").tolist()
+def in_order(texts: Sequence[str], column: Sequence[str] = ()) -> list[int]:
+    return np.argsort(read_times([*column, *texts])[len(column) :], kind="stable").tolist()
 
 
-def periods(texts: Sequence[str]) -> list[str]:
-    """The month of each time, or of many its year; of many numbers one of ``GROUPS``, such as "2001 to 2007"."""
-    times = read_times(texts)
+def periods(texts: Sequence[str], column: Sequence[str] = ()) -> list[str]:
+    """The month of each time, or of many its year; of many numbers one of ``GROUPS``, such as "2001 to 2007".
+
+    ``column`` has the other times that tell days from months.
+    """
+    times = read_times([*column, *texts])[len(column) :]
     if texts and not is_number(texts[0].strip()):
         months = [f"{datetime.fromtimestamp(time, UTC):%Y-%m}" for time in times.tolist()]
         return months if len(set(months)) <= MOST_PERIODS else [month[:4] for month in months]

@@ -155,10 +155,7 @@ def of_forms(labelled: LabelledTable) -> Iterator[str]:
     mixed = both & set(compress(structures.families, map(not_, structures.with_stereo)))
     if mixed:
         splits = splits_of(labelled)
-        drawn, apart = (
-            plural(len(mixed), "molecule is", "molecules are"),
-            sum(len(splits[name]) > 1 for name in mixed),
-        )
+        drawn, apart = plural(len(mixed), "molecule is", "molecules are"), sum(len(splits[name]) > 1 for name in mixed)
         where = f"and {apart:,} of them in several splits" if apart else "but share a split"
         first = next(row for row, family in zip(labelled.rows, structures.families, strict=True) if family in mixed)
         example = labelled.names.get(first.number) or first.smiles

@@ -75,17 +75,21 @@ class Structures:
         return Structures(*([column[place] for place in places] if column else [] for column in columns))
 
 
+KNOWN = "tested_in_training", "tested_related_to_training"  # names of these numbers in results
+
+
 def known_molecules(new: Structures, learnt: Structures) -> dict[str, int]:
     """The numbers of asked rows whose molecule was learnt, and of others of whose family a molecule was learnt."""
     keys, families = set(learnt.keys), set(learnt.families)
     same = sum(key in keys for key in new.keys)
     alike = sum(family in families for family in new.families)
-    return {"training_molecules": same, "training_families": alike - same}
+    return dict(zip(KNOWN, (same, alike - same), strict=True))
 
 
 def known_words(result: dict) -> str:
     """How far the ``known_molecules`` of a result on ``n`` rows spoil its score; "" if there are none."""
-    same, alike, rows = (result.get(name, 0) for name in ("training_molecules", "training_families", "n"))
+    former = zip((*KNOWN, "n"), ("training_molecules", "training_families", ""), strict=True)
+    same, alike, rows = (result.get(name, result.get(before, 0)) for name, before in former)
     if not same + alike:
         return ""
     what = "a training molecule" if not alike else "a training molecule, or a salt, stereoisomer or charged form of one"

@@ -75,26 +75,12 @@ def slim_model(max_hops: int) -> GraphormerForGraphClassification:
 
     Tables need atom type + 3, bond type + 3, degree + 1 and distance + 1 (511 if unreachable) as an index.
     """
-    config = GraphormerConfig(
-        num_classes=1,
-        num_atoms=128,
-        num_edges=64,
-        num_in_degree=64,
-        num_out_degree=64,
-        num_spatial=512,
-        num_edge_dis=max_hops,
-        multi_hop_max_dist=max_hops,
-        num_hidden_layers=12,
-        embedding_dim=80,
-        ffn_embedding_dim=80,
-        num_attention_heads=8,
-        dropout=0.0,
-        attention_dropout=0.1,
-        activation_dropout=0.0,
-        encoder_normalize_before=True,
-        pre_layernorm=False,
-        apply_graphormer_init=True,
-    )
+    tables = {"num_atoms": 128, "num_edges": 64, "num_in_degree": 64, "num_out_degree": 64, "num_spatial": 512}
+    paths = dict.fromkeys(("num_edge_dis", "multi_hop_max_dist"), max_hops)
+    widths = {"num_hidden_layers": 12, "embedding_dim": 80, "ffn_embedding_dim": 80, "num_attention_heads": 8}
+    dropouts = {"dropout": 0.0, "attention_dropout": 0.1, "activation_dropout": 0.0}
+    norms = {"encoder_normalize_before": True, "pre_layernorm": False, "apply_graphormer_init": True}
+    config = GraphormerConfig(num_classes=1, **tables, **paths, **widths, **dropouts, **norms)
     return GraphormerForGraphClassification(config)
 
 

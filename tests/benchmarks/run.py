@@ -55,6 +55,10 @@ def median(results: list[dict], key: str) -> float:
     return statistics.median(result[key] for result in results)
 
 
+def compared(row: str, ours: object, theirs: float, ratio: object, target: float) -> dict:
+    return {"row": row, "ours": ours, "theirs": theirs, "ratio": ratio, "target": target}
+
+
 def train_row(args: argparse.Namespace) -> dict:
     options = ("--csv", args.csv, "--molecules", 2000, "--steps", 20, "--repeat", 3, "--threads", args.threads)
     ours, theirs = alternate(
@@ -62,23 +66,13 @@ def train_row(args: argparse.Namespace) -> dict:
         lambda: call(sys.executable, "ours.py", "train", *options),
         lambda: call(args.peers, "peer_hf.py", "train", *options),
     )
-    key = "step_molecules_per_s"
-    speed, floor = median(ours, key), median(ours, "floor_molecules_per_s")
-    return {
-        "row": "training step, slim, batch 64, molecules/s",
-        "ours": speed,
-        "theirs": median(theirs, key),
-        "ratio": speed / median(theirs, key),
-        "target": 5,
-        "ours_with_collate": median(ours, "step_with_collate_molecules_per_s"),
-        "theirs_with_collate": median(theirs, "step_with_collate_molecules_per_s"),
-        "floor": floor,
-        "fraction_of_floor": speed / floor,
-        "floor_target": 0.5,
-        "matrix_gflops": median(ours, "matrix_gflops"),
-        "each": [result[key] for result in ours],
-        "theirs_each": [result[key] for result in theirs],
-    }
+    key, whole = "step_molecules_per_s", "step_with_collate_molecules_per_s"
+    speed, peer, floor = median(ours, key), median(theirs, key), median(ours, "floor_molecules_per_s")
+    found = compared("training step, slim, batch 64, molecules/s", speed, peer, speed / peer, 5)
+    found |= {"ours_with_collate": median(ours, whole), "theirs_with_collate": median(theirs, whole)}
+    found |= {"floor": floor, "fraction_of_floor": speed / floor, "floor_target": 0.5}
+    found |= {"matrix_gflops": median(ours, "matrix_gflops"), "each": [result[key] for result in ours]}
+    return found | {"theirs_each": [result[key] for result in theirs]}
 
 
 def encodings_row(args: argparse.Namespace) -> dict:
@@ -87,14 +81,8 @@ def encodings_row(args: argparse.Namespace) -> dict:
         lambda: call(sys.executable, "ours.py", "encodings", "--csv", args.csv, "--molecules", 5000, "--threads", 1),
         lambda: call(args.peers, "peer_hf.py", "encodings", "--csv", args.csv, "--molecules", 1000),
     )
-    key = "encodings_us_per_molecule"
-    return {
-        "row": "structural encodings, one core, us per molecule",
-        "ours": median(ours, key),
-        "theirs": median(theirs, key),
-        "ratio": median(theirs, key) / median(ours, key),
-        "target": 10,
-    }
+    speed, peer = (median(side, "encodings_us_per_molecule") for side in (ours, theirs))
+    return compared("structural encodings, one core, us per molecule", speed, peer, peer / speed, 10)
 
 
 def predict_row(args: argparse.Namespace) -> dict:
@@ -121,27 +109,17 @@ def predict_row(args: argparse.Namespace) -> dict:
         )
     key = "molecules_per_s"
     speeds = {name: median(side, key) for name, side in zip(("slim", "best"), mine, strict=True)}
-    return {
-        "row": "SMILES to prediction, 50,000 molecules, molecules/s",
-        "ours": speeds,
-        "theirs": median(theirs, key),
-        "ratio": {name: speed / median(theirs, key) for name, speed in speeds.items()},
-        "target": 3,
-    }
+    ratio = {name: speed / median(theirs, key) for name, speed in speeds.items()}
+    return compared("SMILES to prediction, 50,000 molecules, molecules/s", speeds, median(theirs, key), ratio, 3)
 
 
 def memory_row(args: argparse.Namespace) -> dict:
     """Theirs is measured at three sizes and extrapolated: all prepared items of full ZINC do not fit in 8 GB."""
     ours = call(sys.executable, "ours.py", "memory", "--csv", args.csv, "--steps", 600)
     theirs = call(args.peers, "peer_hf.py", "memory", "--csv", args.csv)
-    return {
-        "row": "peak memory of training on full ZINC, MiB",
-        "ours": ours["peak_rss_mib"],
-        "theirs": theirs["full_mib_extrapolated"],
-        "ratio": ours["peak_rss_mib"] / theirs["full_mib_extrapolated"],
-        "target": 0.25,
-        "molecules": ours["molecules"],
-    }
+    peak, peer = ours["peak_rss_mib"], theirs["full_mib_extrapolated"]
+    found = compared("peak memory of training on full ZINC, MiB", peak, peer, peak / peer, 0.25)
+    return found | {"molecules": ours["molecules"]}
 
 
 def cores_row(args: argparse.Namespace) -> dict:

@@ -94,7 +94,10 @@ def test_two_models_side_by_side(models, command, tmp_path):
     table = sample_table()
     embeddings = Graphormer.from_pretrained(models[1]).embed(table.smiles[table.split == "test"].tolist())
     assert results[1]["uniformity"] == pytest.approx(uniformity(torch.from_numpy(embeddings)), abs=1e-4)
-    assert all(result["molecules"] == 500 and len(result["singular_values"]) == 16 for result in results)
+    for result in results:
+        values = result["singular_values"]
+        assert result["molecules"] == 500 and len(values) == 16 and values == sorted(values, reverse=True)
+        assert 1 <= result["effective_rank"] <= 16 and 0 < result["isotropy"] <= 1
 
 
 def test_models_of_several_datasets_are_refused(models, command, tmp_path, monkeypatch):

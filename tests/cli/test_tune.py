@@ -51,10 +51,6 @@ def test_a_search_from_the_shell_gives_a_recipe_that_train_takes(command, table,
     code, again, messages = command("train", *arguments)
     assert code == 0, messages
     assert np.isfinite(again["value"]) and again["metric"] == "mae"
-    code, same, _ = command("tune", *options, "--resume")
-    assert code == 0 and same == result
-    code, _, messages = command("tune", *options, "--resume", "--trials", 4)
-    assert code == 2 and "was compared on the test split after 3 trials" in messages
 
 
 @pytest.mark.parametrize(

@@ -160,19 +160,11 @@ def test_importing_every_module_changes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def imported_for_type_checkers() -> dict[str, str]:
-    """Name -> module, below the package, of the imports that are only for type checkers."""
-    (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
-    return {
-        alias.name: node.module.removeprefix("graphormer_sepnorm.")
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-
-
 def test_type_checkers_and_programs_see_the_same_names():
-    assert imported_for_type_checkers() == MODULES
+    (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
+    imported = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    homes = {each.name: node.module.removeprefix(f"{PACKAGE.name}.") for node in imported for each in node.names}
+    assert homes == MODULES
     assert set(graphormer_sepnorm.__all__) == {"__version__", *MODULES} == set(dir(graphormer_sepnorm))
 
 

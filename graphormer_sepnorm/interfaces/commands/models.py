@@ -27,6 +27,7 @@ def evaluate(
     as_leaderboard: Annotated[bool, option("Mean and deviation of test scores over seeds.", "--leaderboard")] = False,
     smiles_column: shared.SmilesColumn = None,
     delimiter: shared.Delimiter = None,
+    sheet: shared.Sheet = None,
     root: shared.Root = None,
     device: shared.Device = "auto",
     precision: shared.Precision = "auto",
@@ -45,8 +46,8 @@ def evaluate(
         from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
-    if csv is None and (smiles_column or delimiter):
-        raise InputError("--smiles-column and --delimiter belong to --csv FILE")
+    if csv is None and (smiles_column or delimiter or sheet):
+        raise InputError("--smiles-column, --delimiter and --sheet belong to --csv FILE")
     if csv is not None and (as_leaderboard or len(run) > 1 or split != "test"):
         raise InputError("--csv scores one model on a whole table: leave --leaderboard, --split and other models out")
     if as_leaderboard and split != "test":
@@ -66,10 +67,14 @@ def evaluate(
             result = evaluate_together(models, split, root)
         elif csv is not None:
             if not first.stack.exists():
-                raise InputError(f"--csv requires a table model, which {models[0]} does not hold")
-            result = evaluate_new(first, csv, smiles_column, delimiter)
+                raise InputError(f"--csv requires a table model, which {run[0]} does not hold")
+            result = evaluate_new(first, csv, smiles_column, delimiter, sheet)
         else:
-            result = evaluate_table(first, split) if first.stack.exists() else evaluate_run(first.path, split, root)
+            try:
+                result = evaluate_table(first, split) if first.stack.exists() else evaluate_run(first.path, split, root)
+            except InputError as error:  # which may name the folder of a .gsn file in the cache
+                error.sentence = error.sentence.replace(str(models[0]), run[0])
+                raise
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
         whose = f"mean prediction of {len(run)} runs" if len(run) > 1 else run[0]
@@ -268,6 +273,7 @@ def update(
     log: Annotated[Path | None, option("Log of predict --log, with earlier predictions.")] = None,
     smiles_column: shared.SmilesColumn = None,
     delimiter: shared.Delimiter = None,
+    sheet: shared.Sheet = None,
     same_unit: Annotated[bool, option("Accept labels that look as if in another unit.", "--same-unit")] = False,
     device: shared.Device = "auto",
 ) -> None:
@@ -286,13 +292,13 @@ def update(
 
     started = time.perf_counter()
     with computing(choose(device)):
-        result = update_run(run, table, out, log, smiles_column, delimiter, same_unit)
+        result = update_run(run, table, out, log, smiles_column, delimiter, same_unit, sheet)
     folder = Path(result["out"])
     for target, periods in result["prospective"].items():
         for each in periods:
             inside = f", {each['held']} of {each['intervals']} inside 90 % intervals" if each["intervals"] else ""
-            words = f"mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
-            shared.tell([f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, {words}"])
+            words = f"before they were learnt: mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
+            shared.tell([f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, predicted {words}"])
     seconds = time.perf_counter() - started
     shared.tell([f"{folder}: {result['split']} {shared.test_score_words(result)}, {seconds:.0f} s"])
     shared.tell([f"open {shlex.quote(str(folder / PAGE))} in a browser for the predictions over time"])

@@ -14,9 +14,9 @@ import typer
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.signals import num_processes
 from graphormer_sepnorm.tables.formats.table import WholeTable, names_shown
-from graphormer_sepnorm.tables.label_text import is_undecided, measurement_parts
+from graphormer_sepnorm.tables.label_text import is_missing, is_undecided, measurement_parts
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.remarks import plural
+from graphormer_sepnorm.tables.remarks import MUCH_LOST, plural
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, TargetReader, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
@@ -83,16 +83,18 @@ def detected(
 
 
 def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[str]:
-    """How to read the target columns with numbers such as "1,234" of which nothing tells what they mean."""
+    """On target columns with a few numbers such as "1,234" of which nothing tells what they mean; refuses many."""
     if TASKS[options.kind].predicts_probabilities and not options.threshold:
         return
     for reader in target_readers(options, content):
-        texts = map(str.strip, content.texts(reader.name))
+        texts = [text.strip() for text in content.texts(reader.name) if not is_missing(text)]
         unknown = [text for text in texts if is_undecided(measurement_parts(text)[0], reader.notation)]
         if unknown:
-            problem = f"{reader.name}: {plural(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
-            advice = "add --decimal point or --decimal comma"
-            yield f"{problem} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
+            problem = f"{reader.name}: nothing tells whether the separator of {unknown[0]!r} is one of decimals"
+            if len(unknown) > MUCH_LOST * len(texts):
+                raise InputError(f"{problem}, nor of {len(unknown):,} of {len(texts):,} labels: choose it", "decimal")
+            left_out = plural(len(unknown), "label is", "labels are")
+            yield f"{problem}, and {left_out} left out: choose the decimal separator (--decimal point or comma)"
 
 
 def words_on_masses(options: TableOptions) -> Iterator[str]:

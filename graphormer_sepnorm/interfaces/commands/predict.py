@@ -83,6 +83,7 @@ def predict(
         from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
         from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.evaluate import learnt_column
         from graphormer_sepnorm.table_model.load import digests_of
         from graphormer_sepnorm.tables.formats import is_library
         from graphormer_sepnorm.tables.formats.text import refuse_missing
@@ -100,6 +101,9 @@ def predict(
     if not of_library and (misplaced := changed(library)):
         names, verb = ", ".join(misplaced), "is" if len(misplaced) == 1 else "are"
         raise InputError(f"{names} {verb} for a library: a folder, a Parquet file or a pattern in quotes")
+    if isinstance(source, str) and not of_library and reading.smiles_column is None:
+        column = learnt_column(map(resolve_model, models), source, reading.delimiter, reading.sheet)
+        reading = replace(reading, smiles_column=column)
     if out is None and isinstance(source, str):
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")

@@ -74,6 +74,7 @@ AskedTask = Annotated[
 ]
 SmilesColumn = Annotated[str | None, option("SMILES column; by default recognized by its name.", panel=READING)]
 Delimiter = Annotated[str | None, option("Delimiter; by default detected from the header.", panel=READING)]
+Sheet = Annotated[str | None, option("Sheet of a workbook; by default the first with molecules.", panel=READING)]
 StripSalts = Annotated[bool, option("Leave out counter-ions and solvents.", "--strip-salts", panel=READING)]
 Conditions = Annotated[list[str] | None, option(ONE_CONDITION, metavar="NAME=VALUE", panel=READING)]
 Split = Annotated[str, option("train, val or test.")]

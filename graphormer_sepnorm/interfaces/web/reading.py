@@ -62,7 +62,7 @@ def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> tu
     try:
         return read_rows(path, title, smiles_column, most_rows), ""
     except NoColumn as error:
-        problem, columns = asked_column(title, smiles_column, error.columns), error.columns
+        problem, columns = asked_column(title, smiles_column, error), error.columns
     once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {title} should name the columns, each with another name")
@@ -70,13 +70,14 @@ def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> tu
     return replace(table, rows=[replace(row, smiles="") for row in table.rows]), problem
 
 
-def asked_column(title: str, smiles_column: str, columns: list[str]) -> str:
+def asked_column(title: str, smiles_column: str, error: NoColumn) -> str:
     """Asks for the column of the molecules in a table where there is none, or several, of this name."""
+    sheets = f", or call it SMILES in its sheet; the sheets are {error.sheets}" if error.sheets else ""
     if not smiles_column:
-        return f"choose the column of {title} that has the SMILES"
-    count = columns.count(smiles_column)
+        return f"choose the column of {title} that has the SMILES{sheets}"
+    count = error.columns.count(smiles_column)
     count_words = f"{count} columns" if count else "no column"
-    return f"{title} has {count_words} {printable(smiles_column)!r}: choose the one that has the SMILES"
+    return f"{title} has {count_words} {printable(smiles_column)!r}: choose the one that has the SMILES{sheets}"
 
 
 def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str, str], title: str) -> list[TableRow]:
@@ -99,7 +100,7 @@ def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.Traini
     try:
         table = read_rows(path, title, choice.smiles_column, most_rows)
     except NoColumn as error:
-        problem = as_text(asked_column(title, choice.smiles_column, error.columns))
+        problem = as_text(asked_column(title, choice.smiles_column, error))
         return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
     column = as_text(table.columns[table.smiles_place])
     look = schemas.TableLook(list(looked_columns(table)), len(table.rows), column)

@@ -184,6 +184,7 @@ class TrainingChoice(BaseModel):
     feature_columns: list[str] = []
     task: Literal["", "regression", "classification"] = ""
     smiles_column: str = ""
+    decimal: Literal["", "point", "comma"] = ""
     scale: Literal["", "log10", "M", "mM", "uM", "nM", "pM"] = ""  # a unit: -log10 of concentrations in it
     split: SplitName = TableOptions.split
     split_column: str = ""
@@ -197,6 +198,7 @@ class TrainingChoice(BaseModel):
             "targets": tuple(self.targets),
             "feature_columns": tuple(self.feature_columns),
             "smiles_column": self.smiles_column,
+            "decimal": self.decimal,
             "split": "" if self.split == TableOptions.split else self.split,
             "split_column": self.split_column if self.split in ("column", "time") else "",
             "standardize": "parent" if self.parents else "",

@@ -43,7 +43,9 @@ def open_table(
             return opened.enter_context(contextlib.closing(records))
 
         if kind in cells.SPREADSHEET_KINDS:
-            records = cells.sheet_records(content_of_file(path), source, smiles_column, sheet)
+            with text.readable(path), text.open_binary(path) as binary:
+                content = io.BytesIO(binary.read(cells.MAX_UNPACKED))
+            records = cells.sheet_records(content, source, smiles_column, sheet)
             yield table_of_records(with_names(closed(records), source, smiles_column), source, smiles_column)
         elif kind == cells.PARQUET:
             file = opened.enter_context(cells.open_parquet(source))
@@ -56,11 +58,6 @@ def open_table(
         else:
             usual = "\t" if kind == ".tsv" else None
             yield text.read_csv(closed(text.text_lines(path)), source, smiles_column, delimiter, usual)
-
-
-def content_of_file(path: str | Path) -> io.BytesIO:
-    with text.readable(path), text.open_binary(path) as file:
-        return io.BytesIO(file.read(cells.MAX_UNPACKED))
 
 
 def rows_of(source: str | Path, *reading: str | None) -> Iterator[Row]:

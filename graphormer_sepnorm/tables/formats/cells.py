@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.system import progress
-from graphormer_sepnorm.tables.formats.table import cell_text, places_of_column, printable
+from graphormer_sepnorm.tables.formats.table import NoColumn, cell_text, names_shown, places_of_column, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,10 +35,28 @@ def sheet_records(
         raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
     refuse_large(file, source, MAX_UNPACKED)
     with explaining(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-        for texts in texts_of_sheet(chosen_sheet(book, source, smiles_column, sheet)):
+        chosen, filled, width = chosen_sheet(book, source, smiles_column, sheet), set[int](), 0
+        for number, texts in enumerate(texts_of_sheet(chosen)):
+            filled |= {place for place, text in enumerate(texts) if text and number}
             while texts and not texts[-1]:
                 texts.pop()
+            width = max(width, len(texts))
             yield texts
+        if len(filled) < width:
+            say_formulas(file, source, chosen.title, filled)
+
+
+def say_formulas(file: IO[bytes], source: str, title: str, filled: set[int]) -> None:
+    """Says which columns of a sheet have formulas that were never computed, so that they have no values."""
+    import openpyxl
+
+    with contextlib.closing(openpyxl.load_workbook(file, read_only=True)) as book:
+        names, *rows = texts_of_sheet(book[title], ROWS_AT_ONCE)
+    formulas = {place for row in rows for place, text in enumerate(row) if text.startswith("=")} - filled
+    if formulas:
+        listed = names_shown([names[place] for place in sorted(formulas)])
+        advice = "open and save the workbook in Excel"
+        progress.say([f"the cells of {listed} in {source} are formulas without stored values: {advice}"])
 
 
 def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
@@ -56,11 +74,14 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
             titles = ", ".join(map(printable, sheets))
             raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
         return sheets[name]
-    with_molecules = [
-        sheet for sheet in book.worksheets if places_of_column(next(texts_of_sheet(sheet, 1), []), smiles_column)
-    ]
+    headers = {title: next(texts_of_sheet(sheet, 1), []) for title, sheet in sheets.items()}
+    with_molecules = [sheets[title] for title, names in headers.items() if places_of_column(names, smiles_column)]
     if len(with_molecules) > 1:
         say_unread(source, *(printable(sheet.title) for sheet in with_molecules))
+    if len(sheets) > 1 and not with_molecules:
+        listed = "; ".join(f"{printable(title)} ({names_shown(names)})" for title, names in headers.items())
+        problem, first = f"{source} has no sheet with a column {smiles_column or 'smiles'!r}", book.worksheets[0].title
+        raise NoColumn(f"{problem}: name one", headers[first], "smiles_column", "sheet", sheets=listed)
     return with_molecules[0] if with_molecules else book.worksheets[0]
 
 

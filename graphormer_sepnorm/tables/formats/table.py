@@ -126,7 +126,7 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
     """The places of the columns ``name``, by default of the surest usual name, or with the word smiles in theirs."""
     if name is not None:
         return [place for place, column in enumerate(columns) if column == name]
-    plain = [re.sub("[ _.-]", "", column.strip().lower()) for column in columns]
+    plain = [re.sub(r"[ _./()\[\]-]", "", column.strip().lower()) for column in columns]
     usual = next((usual for usual in STRUCTURE_COLUMNS if usual in plain), None)
     if usual is not None:
         return [place for place, column in enumerate(plain) if column == usual]
@@ -134,9 +134,9 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
 
 
 class NoColumn(InputError):
-    def __init__(self, sentence: str, columns: list[str], *options: str):
-        super().__init__(sentence, *options)
-        self.columns = columns
+    def __init__(self, sentence: str, columns: list[str], *options: str, sheets: str = ""):
+        super().__init__(f"{sentence}. Its sheets: {sheets}" if sheets else sentence, *options)
+        self.columns, self.sheets = columns, sheets
 
 
 def find_column(columns: list[str], name: str | None, source: str, or_delimiter: bool = False, advice: str = "") -> int:
@@ -160,7 +160,8 @@ def not_one_column(source: str, columns: list[str], name: str, count: int, advic
 
 
 def names_shown(columns: list[str]) -> str:
-    return ", ".join(map(printable, columns[:MOST_SHOWN])) + ", ..." * (len(columns) > MOST_SHOWN)
+    shown = ", ".join(map(printable, columns[:MOST_SHOWN])) + ", ..." * (len(columns) > MOST_SHOWN)
+    return shown if any(columns) else "none, as the first line is empty"
 
 
 def printable(text: str) -> str:

@@ -137,8 +137,7 @@ def read_csv(
 ) -> Table:
     """A CSV with a header, before it maybe Excel's line ``sep=;``; one column without a header as ``read_smi``."""
     header = next(lines, "")
-    said = EXCELS_LINE.fullmatch(header)
-    if said:
+    if said := EXCELS_LINE.fullmatch(header):
         header = next(lines, "")
     if not header:
         raise InputError(f"{source} is empty: it should begin with a line of column names")
@@ -203,7 +202,8 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
 
 def read_smi(lines: Iterator[str]) -> Table:
     """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
-    records = tables.without_last_blanks(map(split_line, lines))
+    split = (match.groups() if (match := WITH_EXTENSION.fullmatch(line)) else line.split(None, 1) for line in lines)
+    records = tables.without_last_blanks(map(list, split))
     first = list(itertools.islice(records, 1))
     has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
     records = records if has_header else itertools.chain(first, records)
@@ -211,23 +211,14 @@ def read_smi(lines: Iterator[str]) -> Table:
     return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header))
 
 
-def split_line(line: str) -> list[str]:
-    match = WITH_EXTENSION.fullmatch(line)
-    return list(match.groups()) if match else line.split(None, 1)
-
-
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
     names = list(dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record)))
-    columns = columns_of_items(names)
+    columns = [*(tables.free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
     place = 0 if smiles_column is None else tables.find_column(columns, smiles_column, source)
     rows = (sdf_row(record, names) for record in sdf_records(lines, source))
     if place:
         rows = (Row(row.fields, row.fields[place], structure=row.structure) for row in rows)
     return Table(columns, rows, smiles_place=place, num_of_structure=2, header=0)
-
-
-def columns_of_items(names: list[str]) -> list[str]:
-    return [*(tables.free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
 
 
 def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.chem.standardize import (
     PREPARATIONS,
@@ -16,6 +15,7 @@ from graphormer_sepnorm.chem.standardize import (
     reduction,
 )
 from graphormer_sepnorm.tables.options import TableOptions
+from tests.fuzz.forms import family
 from tests.salts import ionized, sold_salts
 
 
@@ -107,11 +107,6 @@ def test_a_complex_stays_whole_and_is_not_pointed_out(name):
 
 
 SALTS = sold_salts()
-
-
-def family(smiles: str) -> str:
-    mol = read_smiles(smiles)
-    return family_of(parent_key(mol, molecule_key(mol)))
 
 
 def prepared(name: str, smiles: str) -> str:

@@ -181,7 +181,7 @@ def test_a_model_saved_from_python_is_scored_on_another_table(saved, command, tm
     _, result, _ = command("evaluate", saved, "--csv", tmp_path / "new.csv")
     predicted = load_model(saved).predict(asked).length
     assert result["value"] == pytest.approx(np.abs(predicted - length).mean(), rel=1e-5)
-    assert (result["n"], result["training_molecules"]) == (4, 1)
+    assert (result["n"], result["tested_in_training"]) == (4, 1)
     of_the_mean = np.abs(np.delete(LENGTH, 4).mean() - length).mean()
     assert result["targets"]["length"]["scores"]["mean"]["mae"] == pytest.approx(of_the_mean, rel=1e-5)
     _, facts, _ = command("info", saved)
@@ -201,4 +201,4 @@ def test_a_classifier_saved_from_python_is_scored_on_another_table(words, comman
     _, result, _ = command("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv")
     place = classifier.classes_.tolist().index(words[0])
     expected = roc_auc_score(y == words[0], classifier.predict_proba(SMILES)[:, place])
-    assert result["value"] == pytest.approx(expected) and result["training_molecules"] == 40
+    assert result["value"] == pytest.approx(expected) and result["tested_in_training"] == 40

@@ -21,10 +21,6 @@ def _seed_and_threads():
     torch.set_num_threads(threads)
 
 
-def pointers(sizes: list[int]) -> Tensor:
-    return torch.tensor([0, *sizes]).cumsum(0)
-
-
 def assert_close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5, summands: Tensor | None = None) -> None:
     """Compares relative to the size of the expected values, or of their summands, which may cancel."""
     scale = (expected if summands is None else summands).abs().max().clamp(min=1e-3).item()
@@ -35,7 +31,7 @@ class Case:
     """Random inputs of attention, with leaves that collect gradients."""
 
     def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1, with_factor: bool = False):
-        self.sizes, self.ptr, self.heads = sizes, pointers(sizes), heads
+        self.sizes, self.ptr, self.heads = sizes, torch.tensor([0, *sizes]).cumsum(0), heads
         self.layout = ScoreLayout.from_ptr(self.ptr, heads)
         tokens, pairs = len(sizes) + sum(sizes), sum(n * n for n in sizes)
         self.qkv = [torch.randn(tokens, 3 * heads * d).requires_grad_() for _ in range(layers)]

@@ -164,9 +164,8 @@ def test_statistics_without_a_batch_are_refused():
 
 
 def test_batch_norms_of_several_processes_keep_their_parameters_and_statistics(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "run")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("RANK", "0")
+    for name, value in {"TORCHELASTIC_RUN_ID": "run", "WORLD_SIZE": "2", "RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
     norm = nn.BatchNorm1d(2, eps=0.5, momentum=0.25)
     nn.init.constant_(norm.weight, 3.0)
     norm.running_mean.fill_(7.0)

@@ -24,14 +24,11 @@ from tests.unit.library.test_run import written
 
 __all__ = ["written"]
 
-OF_LOGP = Selection("logp")
-MEASURED = ["CCO", "c1ccccc1"]
-
 
 @pytest.fixture(scope="module")
 def predictor() -> Predictor:
     """It has seen ethanol, of 1, and benzene, of 2."""
-    trust = Trust(fit_domain(MEASURED), rows=TrainingRows.of(np.array([[1.0], [2]])).named(["e", "b"]))
+    trust = Trust(fit_domain(["CCO", "c1ccccc1"]), rows=TrainingRows.of(np.array([[1.0], [2]])).named(["e", "b"]))
     return Trusting([tiny_model(seed=seed) for seed in range(2)], trust=trust)
 
 
@@ -90,7 +87,9 @@ def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, libr
             suggest(predictor, library, out, SuggestRequest(3), PartOptions(Selection(""), smiles_column="absent"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv"]
     else:
-        predict_library(Predictor([tiny_model(seed=2)]), library, tmp_path / "next.csv.parts", PartOptions(OF_LOGP))
+        predict_library(
+            Predictor([tiny_model(seed=2)]), library, tmp_path / "next.csv.parts", PartOptions(Selection("logp"))
+        )
         if reason == "damaged":
             (tmp_path / "next.csv.parts" / "manifest.json").write_text("{")
     assert suggest(predictor, library, out, SuggestRequest(3))["suggested"] == 3

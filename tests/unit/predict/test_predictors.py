@@ -69,7 +69,7 @@ def test_several_models_are_loaded_in_order(tmp_path):
     predictor = Predictor(load_networks([save_tiny(tmp_path / f"{seed}", seed=seed) for seed in (10, 2)]))
     for (model, _), seed in zip(predictor.models, (10, 2), strict=True):
         assert torch.equal(model.cls, tiny_model(seed=seed)[0].cls)
-    with pytest.raises(InputError, match="neither a run folder"):
+    with pytest.raises(InputError, match="no file or folder"):
         load_networks([str(tmp_path / "missing")])
 
 

@@ -148,7 +148,7 @@ def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path)
 
 @pytest.mark.parametrize("name", ["nothing", "tests/nothing", "owner/nothing"])
 def test_a_name_that_is_nowhere(name, tmp_path):
-    with pytest.raises(InputError, match=f"{name} is neither a run folder"):
+    with pytest.raises(InputError, match=f"no file or folder {name},"):
         Graphormer.from_pretrained(name, local_files_only=True, cache_dir=tmp_path)
 
 

@@ -181,8 +181,12 @@ def test_errors_correlate_as_they_do_out_of_fold():
     assert (judge.correlation == np.eye(3)).all() and judge.independent == (("log", "p"),)
 
 
-OF_TARGETS = {"p": {"at_least": 0, "weight": 2}, "log": {"at_most": 0.1}}
-LINES = {**OF_TARGETS, "logP": {"between": [0, 2]}, "alerts": {"at_most": 0}}
+LINES = {
+    "p": {"at_least": 0, "weight": 2},
+    "log": {"at_most": 0.1},
+    "logP": {"between": [0, 2]},
+    "alerts": {"at_most": 0},
+}
 
 
 @pytest.fixture

@@ -98,15 +98,15 @@ def test_better_is_lower_or_higher():
 
 
 def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
-    """10 ** (2.6 / 2) is 19.95."""
-    trust = {"coverage": {"0.9": {"a": 0.96}}, "mean_width": {"0.9": {"a": 2.6}}}
+    """10 ** (4 / 2) is 100."""
+    trust = {"coverage": {"0.9": {"a": 0.96}}, "mean_width": {"0.9": {"a": 4.0}}}
     page = reported(result({"a": facts()}, trust=trust), targets=("a",))
     assert (cards(page)[-1].title, cards(page)[-1].value) == ("Intervals", "96 %")
     assert "90 % interval" in cards(page)[-1].lines[0]
     for scales, factor in (((), False), (("log10",), True)):
         page.test.task = replace(page.task, scales=scales)
         said = cards(page)[-1].lines[-1]
-        assert "2.60 wide" in said and ("a factor of 20 " in said) == ("factor" in said) == factor
+        assert "4.00 wide" in said and ("a factor of 100 " in said) == ("factor" in said) == factor
 
 
 @pytest.mark.parametrize(

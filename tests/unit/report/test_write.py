@@ -209,11 +209,11 @@ def test_bounds_of_all_folds_together_are_scored(tmp_path):
 
 
 def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
-    names = ("n", "training_molecules", "training_families")
+    names = ("n", "tested_in_training", "tested_related_to_training")
     known = [dict(zip(names, numbers, strict=True)) for numbers in ((60, 2, 1), (20, 9, 0))]
     results = [fold(0.4, coverage) | numbers for coverage, numbers in zip((0.9, None), known, strict=True)]
     together = predicted_together(TASK, LINES)
-    assert pooled(results, together).items() >= {"n": 80, "training_molecules": 11, "training_families": 1}.items()
+    assert pooled(results, together).items() >= dict(zip(names, (80, 11, 1), strict=True)).items()
     assert pooled(results[:1], together).items() >= known[0].items()
     assert "n" not in pooled([results[0], fold(0.6)], together)
     assert "12 of 80 rows have" in reported(tmp_path, results, LINES)

@@ -44,7 +44,7 @@ def test_a_path_goes_before_a_name(tmp_path, monkeypatch):
 
 
 def test_an_unknown_model_is_refused_with_the_known_names():
-    with pytest.raises(InputError, match=r"nowhere is neither.*\(adme, admet, ogbg-molhiv, zinc, zinc-subset; f"):
+    with pytest.raises(InputError, match=r"no file or folder nowhere,.*\(adme, admet, ogbg-molhiv, zinc, zinc-s"):
         resolve_model("nowhere")
     with pytest.raises(InputError, match=r"; for fine-tuning foundation, foundation-mini\); did you mean 'adme'\?$"):
         resolve_model("adm")
@@ -52,10 +52,11 @@ def test_an_unknown_model_is_refused_with_the_known_names():
 
 def test_a_misspelt_run_folder_is_recognized(tmp_path):
     for name, content in {"esol": ["stack.safetensors"], "zinc": ["model.safetensors"], "eslos": []}.items():
+        (tmp_path / "logd.gsn").touch()
         (tmp_path / name).mkdir()
         for each in content:
             (tmp_path / name / each).touch()
-    for wrong, meant in {"eslo": "esol", "zink": "zinc"}.items():
+    for wrong, meant in {"eslo": "esol", "zink": "zinc", "logd.gsm": "logd.gsn"}.items():
         with pytest.raises(InputError, match=rf"\); did you mean '{tmp_path / meant}'\?$"):
             resolve_model(tmp_path / wrong)
     for wrong in (tmp_path / "herg", tmp_path / "nowhere" / "esol"):

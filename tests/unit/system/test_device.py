@@ -22,14 +22,9 @@ from tests.tiny import save_tiny
 NOWHERE = Compute(torch.device("meta"))  # a model moved there cannot give numbers
 
 
-@pytest.fixture
-def gpus(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
-
-
-def test_names_of_gpus(gpus, monkeypatch):
+def test_names_of_gpus(monkeypatch):
+    for name, fact in {"is_available": True, "device_count": 2, "is_bf16_supported": False}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda fact=fact: fact)
     names = ("auto", "cuda", "cuda:1", "cpu")
     assert [str(find_device(name)) for name in names] == ["cuda:0", "cuda:0", "cuda:1", "cpu"]
     with pytest.raises(InputError, match="no device cuda:2: PyTorch finds 2 CUDA GPUs, from cuda:0 on"):

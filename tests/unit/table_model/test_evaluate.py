@@ -20,6 +20,7 @@ from graphormer_sepnorm.table_model.evaluate import (
     describe_any,
     evaluate_new,
     evaluate_table,
+    learnt_column,
     means_of,
     refuse_other_classes,
     rows_for_test,
@@ -60,8 +61,13 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
     found = evaluate_new(trained.run, str(tmp_path / "new.csv"), "structure", ";")
     assert (found["n"], found["skipped"], found["dataset"]) == (len(rows), 2, str(tmp_path / "new.csv"))
     assert found["reasons"][len(rows) + 2] == "it has no label" and len(found["reasons"]) == 2
-    assert found["value"] == pytest.approx(trained.result["value"], rel=1e-5) and found["training_molecules"] == 0
+    assert found["value"] == pytest.approx(trained.result["value"], rel=1e-5) and found["tested_in_training"] == 0
     assert found["trust"]["coverage"] == trained.result["trust"]["coverage"]
+    folder, facts = RunFolder(shutil.copytree(trained.run.path, tmp_path / "run")), trained.run.path / "table.json"
+    (folder.path / facts.name).write_text(facts.read_text().replace('"smiles_column": null', '"smiles_column": "mol"'))
+    assert learnt_column([folder.path], str(tmp_path / "new.csv"), ";") is None
+    (tmp_path / "mol.csv").write_text("smiles,mol,a\nC,CCO,1\n")
+    assert learnt_column([trained.run.path, folder.path], str(tmp_path / "mol.csv"), None, None) == "mol"
     mean = found["targets"]["a"]["scores"]["mean"]["mae"]
     learnt = pd.read_csv(trained.run.path / "table.csv").query("split != 'test'")["target a"].mean()
     assert mean == pytest.approx(np.abs(rows["target a"] - learnt).mean(), rel=1e-5)

@@ -11,8 +11,6 @@ from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from tests.table_models import Trained
 
-NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
-
 
 @pytest.mark.slow
 def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assays():
@@ -70,7 +68,7 @@ def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
     assert found.a[0] == pytest.approx(found.a[1], rel=1e-6) and np.isnan(found.a[2]) and found.error[2]
     indexed = model.predict(pd.DataFrame({"structure": ["CCO"]}, index=["x"]), smiles_column="structure")
     assert indexed.index.tolist() == ["x"] and indexed.a["x"] == pytest.approx(found.a[0], rel=1e-6)
-    added = ["a_percentile", *NEAREST, "cls_distance", "warning", "error"]
+    added = ["a_percentile", "nearest", "nearest_id", "nearest_a", "similarity", "cls_distance", "warning", "error"]
     assert list(model.predict([], domain=True)) == [*found.columns[:-1], *added]
     table = pd.DataFrame({"ID": [1, 2], "ROMol": [None, Chem.MolFromSmiles("OCC")]})  # as PandasTools names them
     assert [model.predict(table).a[1], model.predict([b"CCO"]).a[0]] == pytest.approx([found.a[0]] * 2, rel=1e-6)

@@ -42,7 +42,7 @@ def test_a_comma_before_three_digits_is_a_point_where_that_is_known():
     for text in ("1.23,5", "1.2345,5", "0.123,5", "1,234.5"):
         with pytest.raises(InputError, match=f"y is '{text}', not a number"):
             read_number(text, "y", decimal)
-    with pytest.raises(InputError, match=r"y is '1,234': write 1234 or 1\.234"):
+    with pytest.raises(InputError, match=r"y is '1,234', which may be 1234 or 1\.234"):
         read_number("1,234", "y")
 
 
@@ -88,7 +88,7 @@ def test_bounds_by_hand(text, bound, between):
     [
         ({"1,234", "1,234.5"}, set(), False, Notation("thousands", "decimal")),
         ({"1,234", "1.5"}, set(), False, Notation("thousands", "decimal")),
-        ({"1,234", "1,5"}, set(), False, Notation("decimal", "decimal")),
+        ({"1,234", "1,5"}, set(), False, Notation("decimal", "thousands")),
         ({"1.234", "1.234,5"}, set(), False, Notation("decimal", "thousands")),
         ({"1,234", "1,5", "1.5"}, set(), False, Notation("unknown", "decimal")),
         ({"1,234"}, {"1.5"}, False, Notation("unknown", "decimal")),
@@ -180,6 +180,7 @@ def test_times_that_cannot_be_read_or_may_mean_two_days_are_refused(texts, messa
 
 def test_periods_are_months_years_numbers_or_groups_of_numbers():
     assert periods(["31.1.2024", "1.2.2024", "29.2.2024"]) == ["2024-01", "2024-02", "2024-02"]
+    assert periods(["3.4.2024"], ["13.1.2020", *["1.1.2021"] * 25]) == ["2024-04"]
     months = [f"{2000 + month // 12}-{month % 12 + 1:02}-01" for month in range(25)]
     assert periods(months)[::12] == ["2000", "2001", "2002"]
     assert periods(["2001", "2003", "2001.5"]) == ["2001", "2003", "2001.5"] and periods([]) == []

@@ -206,7 +206,7 @@ def test_test_rows_whose_molecules_are_trained_on_are_counted(tmp_path):
     rows = [f"{'C' * number}O,{number},{split}" for number in range(1, 9) for split in ("train", "val", "test")]
     rows += ["CC(=O)O,1,train", "CC(=O)[O-].[Na+],1,test", "CCN,1,test"]
     found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "mol")
-    assert found.known == {"training_molecules": 8, "training_families": 1}
+    assert found.known == {"tested_in_training": 8, "tested_related_to_training": 1}
     assert set(found.take([]).known.values()) == {0}
 
 

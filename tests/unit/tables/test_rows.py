@@ -60,12 +60,12 @@ def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "read", "reason"),
     [
-        (["1,5", "1.234"], [1.5], "y is '1.234', and other numbers have commas: write 1234 or 1.2340"),
+        (["1,5", "1.234", ">10.000"], [1.5, 1234.0, ">10000.0"], None),
         (["1.234,5", "1.234"], [1234.5, 1234.0], None),
         (["1.234.567", "1.234"], [1234567.0, 1234.0], None),
         (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
-        (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
-        (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
+        (["250.5", "10,000"], [250.5], "y is '10,000', which may be 10000 or 10.000"),
+        (["250.5", ">10,000"], [250.5], "y is '10,000', which may be 10000 or 10.000"),
         (["1.234", "1.500"], [1.234, 1.5], None),
         (["10,000", "1,5"], [10.0, 1.5], None),
         (["0,5", "2.5", "5,123"], [0.5, 2.5, 5.123], None),
@@ -74,7 +74,7 @@ def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
 def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels, read, reason):
     rows = [f"{'C' * size};{text}" for size, text in enumerate(labels, 1)]
     found = read_usable(TableOptions(table(tmp_path / "a.csv", "smiles;y", *rows), ("y",)), "mol")
-    assert [row.labels for row in found.rows] == [[number] for number in read]
+    assert [row.bounds.get(0, row.labels[0]) for row in found.rows] == read
     assert [why for _, _, why in found.skipped] == ([] if reason is None else [reason])
 
 
@@ -86,7 +86,7 @@ def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, s
     rows = [f"{molecule};{ic50};{other};0" for molecule, ic50 in (("C", "1.250"), ("CC", "120"), ("CCC", "10,000"))]
     path = table(tmp_path / "a.csv", "smiles;IC50;logD;y", *rows)
     found = read_usable(TableOptions(path, ("IC50",)), "mol")
-    assert [row.labels for row in found.rows] == [[number] for number in read]
+    assert [row.bounds.get(0, row.labels[0]) for row in found.rows] == read
     assert [row for row, _, _ in found.skipped] == skipped
     conditions = read_usable(TableOptions(path, ("y",), feature_columns=("IC50",)), "mol")
     assert [row.conditions for row in conditions.rows] == [(str(number),) for number in read]
@@ -100,7 +100,7 @@ def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
     rows = [Row(["C", "1.250"], "C"), Row(["CC", "0,5"], "CC")]
     dose = AskedConditions(("dose",))
     read = samples_of(["smiles", "dose"], dose, "t.csv", ";", lambda: rows)
-    assert read(rows) == [Sample("C", ("1.250 among numbers with commas",)), Sample("CC", ("0.5",))]
+    assert read(rows) == [Sample("C", ("1250.0",)), Sample("CC", ("0.5",))]
     assert read(rows[:1]) == read(rows)[:1]
     assert samples_of(["smiles", "dose"], dose, "t.csv", ";")(rows[:1])[0].conditions == ("1.25",)
 

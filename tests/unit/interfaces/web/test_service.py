@@ -181,7 +181,7 @@ def test_models_by_name(tmp_path):
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
     (answer,) = models.predict(rows_of("CC"), schemas.Options())
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].std is None
-    with pytest.raises(InputError, match="neither a run folder"):
+    with pytest.raises(InputError, match="no file or folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
 
 
@@ -287,6 +287,16 @@ def test_classes_the_split_by_time_and_the_only_column(tmp_path):
     assert sum(found.splits.values()) == 14 and set(found.splits) == {"train", "val", "test"}
     found = look(tmp_path, "\n".join(["smiles,y", *(ring.partition("0 nM")[0] for ring in RINGS)]), scale="log10")
     assert found.chosen == ["y"] and found.targets[0].values == "0 to 1.079"
+
+
+def test_more_than_a_tenth_of_undecided_separators_are_refused(tmp_path):
+    def found(texts: list[str], **choice) -> TableLook:
+        lines = (f"{ring.partition(',')[0]}\t{text}" for ring, text in zip(RINGS, texts, strict=True))
+        return look(tmp_path, "\n".join(["smiles\ty", *lines]), **choice)
+
+    two = ["1,000", ">2,000", *"3456789123"]
+    assert "decimal" in found(two).problem and found(["1,000", *"23456789123"]).skipped == 1
+    assert found(two, decimal="comma").targets[0].values == "1 to 9"
 
 
 @pytest.mark.parametrize(

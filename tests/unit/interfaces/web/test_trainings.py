@@ -99,7 +99,7 @@ def test_uploads_are_tables_and_the_last_ones_are_kept(trainings):
 CHOICES = [
     TrainingChoice(targets=["y", "a 'quoted\" name"], feature_columns=["pH"], scale="log10", quick=True),
     TrainingChoice(targets=["-y"], task="regression", scale="nM", split="time", split_column="date", parents=True),
-    TrainingChoice(targets=["y"], smiles_column="molecule", split="butina", split_column="left out"),
+    TrainingChoice(targets=["y"], smiles_column="molecule", decimal="comma", split="butina", split_column="x"),
 ]
 
 

@@ -7,6 +7,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import cells, open_table, rows_of
 from graphormer_sepnorm.tables.formats.cells import sheet_records
+from graphormer_sepnorm.tables.formats.table import NoColumn
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -41,7 +42,9 @@ def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
     with pytest.raises(InputError, match="no Excel workbook"):
         list(rows_of(tmp_path / "a.smi", None, None, "more"))
     assert read(workbook(path, data=data)) == data, "the first is empty"
-    assert read(workbook(path, *notes, data=notes)) == notes
+    assert read(workbook(path, *notes)) == notes
+    with pytest.raises(NoColumn, match=r"smiles.*Sheet \(about\); data \(M, N\)"):
+        read(workbook(path, *notes, data=[["M", "N"]]))
     assert read(workbook(path, *notes, data=data, more=more), "M") == more
     other = tmp_path / "b.xlsx"
     assert read(workbook(other, *notes, data=data, more=more)) == data
@@ -64,6 +67,11 @@ def test_a_workbook_is_a_table_like_a_csv(tmp_path):
 def test_cells_are_texts_and_empty_ones_at_the_end_are_left_out(tmp_path):
     path = workbook(tmp_path / "a.xlsx", ["a", "b", "c"], [1, 0.1, True], [None, "x", None], [], [1.0])
     assert read(path) == [["a", "b", "c"], ["1", "0.1", "True"], ["", "x"], [], ["1"]]
+
+
+def test_a_column_of_formulas_without_values_is_named(tmp_path, capsys):
+    read(workbook(tmp_path / "a.xlsx", ["smiles", "y", "z", "n"], ["C", "=1+1", None, "=2"], ["C", "=2", None, 3]))
+    assert capsys.readouterr().err.startswith("the cells of y in a.xlsx are formulas")
 
 
 def test_a_wrong_size_of_a_sheet_hides_nothing(tmp_path):

@@ -101,6 +101,7 @@ def test_no_bytes_of_a_file_reach_the_terminal(tmp_path):
         (["Canonical SMILES", "IsomericSMILES", "y"], [0]), (["y", "SMILES_parent"], [1]),
         (["Structure", "InChI"], [0]), (["InChIKey", "InChI"], [1]), (["rdkit_smiles", "y"], [0]),
         (["smiles_a", "smiles_b"], [0, 1]), (["smiles", "smiles"], [0, 1]), (["InChIKey", "molecule"], []),
+        (["id", "Struktur (SMILES)"], [1]), (["SMILES (old)", "SMILES [new]"], [0, 1]), (["smiles,y"], []),
     ],
 )  # fmt: skip
 def test_the_column_of_molecules_is_found_by_the_names_that_people_give_it(columns, places):
