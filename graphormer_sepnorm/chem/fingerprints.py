@@ -21,9 +21,9 @@ from graphormer_sepnorm.errors import InputError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-SIZE = 2048
+SIZE, RADIUS = 2048, 2
 BITS = ("morgan-bits 1",)  # versions of ``morgan_bits``, as kinds of counts; files without a name have the first
-ENVIRONMENTS = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
+ENVIRONMENTS = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=SIZE)
 LARGEST_COUNT = np.iinfo(np.uint16).max
 Kinds = tuple[str, ...]
 MORGAN, ERG = "morgan 1", "erg 1"

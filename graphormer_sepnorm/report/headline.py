@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.page import Card, line, metric_words, words
-from graphormer_sepnorm.report.reported import Reported, constant_words
+from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
@@ -28,7 +28,7 @@ from graphormer_sepnorm.table_model.scores import (
     top_words,
 )
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
-from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
+from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
@@ -188,7 +188,7 @@ def cards(page: Reported) -> tuple[Card, ...]:
 def target_card(page: Reported, target: str, facts: dict) -> Card:
     """The score of one and its rivals, the mean over the folds that have one, and the score out of fold if told."""
     metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
-    names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
+    names = {"forest": "Forest", MEAN: f"Always predicting {'the mean' if page.is_regression else 'one probability'}"}
     rivals = [
         (names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
         for against, rival in RIVALS.items()
@@ -204,8 +204,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     missing = [name for name, score in folds.items() if score is None]
     context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
     context |= {"several": several, "missing": missing, "together": value if page.results else None}
-    labels = labels_words(facts, label_word(page.result))
-    lines = words("headline.target", decimals=decimals, labels=labels, **context, **told)
+    context |= {"labels": labels_words(facts, label_word(page.result)), "metric": page.metric}
+    lines = words("headline.target", decimals=decimals, **context, **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
 
@@ -235,13 +235,12 @@ def notes(page: Reported) -> tuple[str, ...]:
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
     remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
-    has_folds = options.split in SPLITTERS and not (page.results or options.folds or options.test_csv is not None)
-    few = {"has_folds": has_folds, "tested": few_words(targets.values(), result), "learnt": len(page.learnt)}
     others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
     warnings = {title: facts["warning"] for title, facts in others.items() if "warning" in facts}
+    few = few_words(targets.values(), result)
     return (
         *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
-        *words("headline.few", warnings=warnings, enough=FEW_LEARNT, test=page.test_word, **few),
+        *words("headline.few", page=page, warnings=warnings, tested=few, enough=FEW_LEARNT),
         *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),

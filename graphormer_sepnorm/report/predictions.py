@@ -53,7 +53,7 @@ def values_section(page: Reported) -> Section:
         dots = dots_of_target(page, place, None)
         charts += [residual_chart(target, dots)] if dots else []
         learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
-        charts.append(histogram_chart(target, learnt, None if page.results else tested))
+        charts.append(histogram_chart(target, learnt, tested[: 0 if page.results else None]))
     labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
     paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS, test=page.test_word)
     return Section("Predictions", (*paragraphs, *of_extremes(page)), charts=tuple(charts))
@@ -125,20 +125,19 @@ def residual_chart(target: str, dots: list[Dot]) -> Chart:
     return Chart(f"{target}: residuals", x, y, line("predictions.residuals"), guide, residuals)
 
 
-def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray | None = None) -> Chart:
-    """Shares of labels in bins; other test labels [P] as narrower bars before the training labels [M]."""
-    parts = {"training": (0.0, learnt)} | ({} if tested is None else {"test": (0.25, tested)})
-    both = np.concatenate([labels for _, labels in parts.values()])
+def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray) -> Chart:
+    """Shares of labels in bins; the test labels [P], if any, as narrower bars before the training labels [M]."""
+    both = np.concatenate([learnt, tested])
     edges = np.histogram_bin_edges(both, min(BINS, max(len(np.unique(both)), 1)))
     rounded, bars = edges.round(decimals_for([edges[1] - edges[0]])).tolist(), []
-    for name, (shrink, labels) in parts.items():
-        for place, count in enumerate(np.histogram(labels, edges)[0].tolist()):
+    for name, shrink, labels in (("training", 0.0, learnt), ("test", 0.25, tested)):
+        for place, count in enumerate(np.histogram(labels, edges)[0].tolist() if len(labels) else ()):
             (first, last), (start, end) = rounded[place : place + 2], edges[place : place + 2]
             text = f"{first:.12g} to {last:.12g}: {count} of {len(labels)} {name} labels"
             gap = shrink * (end - start)
             bars.append(HistogramBar(start + gap, end - gap, 100 * count / max(len(labels), 1), text, name))
     axes = Axis.around("measured", edges), Axis.around("% of the labels", np.array([0, *(bar.height for bar in bars)]))
-    caption = line("predictions.labels", learnt=len(learnt), tested=None if tested is None else len(tested))
+    caption = line("predictions.labels", learnt=len(learnt), tested=len(tested))
     return Chart(f"{target}: labels", *axes, caption, bars=bars)
 
 

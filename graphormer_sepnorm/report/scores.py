@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from graphormer_sepnorm.chem.fingerprints import RADIUS, SIZE
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
-from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.predict.domain import UNUSUAL, evenly, symbol_of
 from graphormer_sepnorm.report.headline import few_words, gain_of
 from graphormer_sepnorm.report.page import (
     DIAGONAL,
@@ -95,9 +96,8 @@ def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
     rows += [(f"prediction, {where}", out_of_fold, out_of_fold)] if where else []
     columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
-        values = [each[name] for each in (*scores.values(), *(each for _, each, _ in rows))]
-        values += [end for ends in (intervals or {}).values() if name == metric for end in ends or ()]
-        decimals[name] = decimals_for(values, scores[STACK][name])
+        lead = scores[STACK][name]
+        decimals[name] = decimals_for([lead] if lead else [each[name] for _, each, _ in rows])
         columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
     if intervals is not None:
         cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in members]
@@ -288,8 +288,9 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
 
 def distance_section(page: Reported) -> Section | None:
     trust, of = page.result["trust"], error_words(page.task, len(page.task.targets))
+    title, limits = "Distance to the training molecules", limits_words(page)
     if "compared" not in trust:
-        return None
+        return Section(title, limits) if limits else None
     parts = [part for part in trust["error_by_similarity"] if part["n"]]
     columns = {
         "similarity": [f"{part['from']:g} to {part['to']:g}" for part in parts],
@@ -299,7 +300,15 @@ def distance_section(page: Reported) -> Section | None:
     compared = trust["compared"] if trust["compared"] < len(page.looked.smiles) else None
     counts = {"count": trust["unfamiliar"], "compared": compared}
     paragraphs = words("trust.distance", has_conditions=bool(page.options.feature_columns), **counts)
-    return Section("Distance to the training molecules", paragraphs, (Grid.of(columns),), tuple(distance_charts(page)))
+    return Section(title, paragraphs + limits, (Grid.of(columns),), tuple(distance_charts(page)))
+
+
+def limits_words(page: Reported) -> tuple[str, ...]:
+    """The limits of the training domain; empty without a model."""
+    if (trust := page.model.trust) is None:
+        return ()
+    elements = list(map(symbol_of, sorted({number for number, _ in trust.domain.kinds.tolist()})))
+    return words("trust.limits", domain=trust.domain, elements=elements, share=1 - UNUSUAL, radius=RADIUS, bits=SIZE)
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:

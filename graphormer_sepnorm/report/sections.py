@@ -3,16 +3,20 @@
 ``page`` does the layout.
 """
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import torch
+from rdkit import rdBase
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import read_config
 from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.report.molecules import cliffs_section, contributions_section, pairs_section, worst_section
 from graphormer_sepnorm.report.over_time import time_section
 from graphormer_sepnorm.report.page import Axis, Chart, Grid, Section, blocks, line, words
@@ -22,6 +26,7 @@ from graphormer_sepnorm.report.scores import distance_section, learning_section,
 from graphormer_sepnorm.runs.info import salts_words, training_words
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.runs.zoo import model_digest
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.features import Conditions
 from graphormer_sepnorm.table_model.model import TableModel
@@ -30,14 +35,16 @@ from graphormer_sepnorm.tables.label_text import as_float, is_missing
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.version import __version__
 
 MOST_REPLICATES, MOST_VALUES = 10, 10  # molecules, and values of a condition, that are listed
 
 
 def data_section(page: Reported) -> Section:
     rows = []
-    for split in SPLITS:
-        y = np.array([row.labels for row in page.labelled.of_split(split)]).reshape(-1, len(page.task.targets))
+    parts = {"all": page.labelled.rows} if page.results else {each: page.labelled.of_split(each) for each in SPLITS}
+    for split, labelled in parts.items():
+        y = np.array([row.labels for row in labelled]).reshape(-1, len(page.task.targets))
         counts = [f"{count:,}" for count in (y == 1 if page.adds_up else ~np.isnan(y)).sum(axis=0)]
         if page.task.kind == "classification":
             ones = zip(counts, (y == 1).sum(axis=0), page.task.classes, strict=True)
@@ -45,18 +52,14 @@ def data_section(page: Reported) -> Section:
         rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
     titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
-    usable, rows_left = len(page.labelled.usable), len(page.labelled.rows)
-    molecules = len(set(page.labelled.structures.keys)) if page.options.feature_columns else rows_left
-    all_learn = page.folds.predict_all or "networks" not in page.model.members
-    fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
-    facts = {"usable": usable, "molecules": None if usable == rows_left else molecules, "fitted": fitted}
     sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    paragraphs = words("data.data", options=page.options, sizes=sizes, **facts)
+    paragraphs = words("data.data", page=page, options=page.options, sizes=sizes)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)
         paragraphs += words("data.preparation", salts=salts, options=page.options, changed=page.labelled.changed)
-    return Section("Data and split", (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
+    title = "Data" if page.results else "Data and split"
+    return Section(title, (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
 
 
 def of_censored(page: Reported) -> Iterator[str]:
@@ -69,7 +72,7 @@ def of_censored(page: Reported) -> Iterator[str]:
             reached, held = (each.get(target) for each in shares)
             count = {"learnt": len(learnt), "tested": len(tested), "example": page.bound((learnt + tested)[0], place)}
             interval = {"interval": page.interval_name, "reached": reached if tested else None, "held": held}
-            yield line("data.censored", target=target, metric=page.metric, **count, **interval)
+            yield line("data.censored", page=page, target=target, **count, **interval)
 
 
 def conditions_section(page: Reported) -> Section | None:
@@ -158,6 +161,19 @@ def use_section(folder: Path, model: TableModel, confidence: str | None) -> Sect
     return Section("How to use the model", (where,), commands=tuple((title, text) for title, text in pairs))
 
 
+def reproduce_section(page: Reported) -> Section:
+    """How the model was made: the command, as the run folder knows it, versions, and digests of the files."""
+    tables = [Path(path) for path in (page.options.path, page.options.test_csv) if path and Path(path).is_file()]
+    facts = {"graphormer_sepnorm": __version__, "RDKit": rdBase.rdkitVersion, "PyTorch": torch.__version__}
+    facts |= {"digest of the model": model_digest(page.run.path)} if page.run.stack.exists() else {}
+    facts |= {f"SHA-256 of {table}": sha256_of_file(table) for table in tables}
+    kept = next((run.command for run in (page.run, page.run.fold(0)) if run.command.exists()), None)
+    shell = json.loads(kept.read_bytes()).get("shell") if kept else None
+    command = "The command of the training:", f"{shell} --out {shlex.quote(str(page.run))}"
+    grid = Grid.of({"": list(facts), "version or digest": list(facts.values())})
+    return Section("Reproduce", words("use.reproduce"), (grid,), commands=(command,) if shell else ())
+
+
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     scores_section,
     predictions_section,
@@ -174,6 +190,7 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     cliffs_section,
     training_section,
     lambda page: use_section(page.run.path, page.model, page.confidence) if page.model.members else None,
+    reproduce_section,
 )
-OF_TEST_SET = {data_section, time_section, contributions_section}  # not of all rows
+OF_TEST_SET = {time_section, contributions_section}  # not of all rows
 LATE = {contributions_section, pairs_section, cliffs_section}  # they take seconds

@@ -13,7 +13,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import Nearness
-from graphormer_sepnorm.predict.trust import calibrated
+from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
 from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
 from graphormer_sepnorm.report.predictions import hero, structures
@@ -44,6 +44,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts
 from graphormer_sepnorm.tables.splits import KNOWN, Structures
+from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.experiment import Scores, prediction_lines
 
@@ -70,6 +71,7 @@ def report(trained: Trained) -> dict:
     if curve := learning_curve(trained):
         result["learning_curve"] = curve
     final = replace(scored, result=result)
+    write_atomically(run.out_of_fold, as_csv(lines_out_of_fold(trained)))
     final.write(run)
     for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain, looked=looked)):
         write_atomically(run.report, render(page))
@@ -116,11 +118,7 @@ def report_final(trained: Trained) -> dict:
         with contextlib.suppress(InputError):  # labels of one class
             scores = scores_of_rows(trained, inside, outside)
             results[f"fold-{number}"] = {**scores.result, "trust": trust_of(trained, scores, outside)}
-    table = zip(trained.labelled.rows, folds.numbers.tolist(), strict=True)
-    rows = [[row.number, row.smiles, f"fold-{fold}", *label_texts(row)] for row, fold in table]
-    known = trained.labelled.names
-    names = [known.get(row.number, "") for row in trained.labelled.rows if known]
-    lines = prediction_lines(labels.task, final.prediction, rows, names)
+    lines = lines_out_of_fold(trained)
     together = predicted_together(labels.task, lines)
     trust = pooled(list(results.values()), together)["trust"] if results else {}
     result = final.result | facts_out_of_fold(trained, trust)
@@ -142,11 +140,33 @@ def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> ev
 
 def trust_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
     """As ``measure_trust``, of intervals and sets of classes that are calibrated on other rows."""
-    model, out = trained.fitted.model, trained.fitted.out_of_fold
-    assert model.trust is not None
-    trust = fit_trust(model.trust.domain, trained.labels.take(others), out.values[others], out.spread[others])
+    trust = trust_by(trained, others)
     prediction = scores.prediction if trust.calibration is None else calibrated(scores.plain, trust)
     return reliability.measure_trust(trust, replace(scores, prediction=prediction), scores.plain)
+
+
+def trust_by(trained: Trained, others: np.ndarray) -> Trust:
+    """The trust in predictions out of fold, from others."""
+    trust, out = trained.fitted.model.trust, trained.fitted.out_of_fold
+    assert trust is not None
+    return fit_trust(trust.domain, trained.labels.take(others), out.values[others], out.spread[others])
+
+
+def lines_out_of_fold(trained: Trained) -> list[list]:
+    """As ``Scores.lines``, with usual intervals, each of a fold calibrated on the others; the split is the fold."""
+    labels, folds, out, table = trained.labels, trained.folds, trained.fitted.out_of_fold, trained.labelled
+    level, ends = float(reliability.USUAL_CONFIDENCE), np.full((*out.values.shape, 2), np.nan)
+    for outside, inside in folds.parts() if folds.predict_all else ():
+        with contextlib.suppress(InputError):  # too few labels
+            if (intervals := trust_by(trained, outside).intervals) is not None:
+                both = intervals.ends(level, out.values[inside], out.spread[inside], labels.task.limits)
+                ends[inside] = np.stack(both, axis=-1)
+    learnt = zip([row for row in table.rows if row.split != "test"], folds.numbers.tolist(), strict=True)
+    rows = [[row.number, row.smiles, f"fold-{fold}", *label_texts(row)] for row, fold in learnt if fold >= 0]
+    names = [table.names.get(number, "") for number, *_ in rows] if table.names else []
+    values = trained.fitted.model.final(out.values)
+    values = values if np.isnan(ends).all() else np.hstack([values, ends.reshape(len(values), -1)])
+    return prediction_lines(labels.task, values[folds.predicted], rows, names)
 
 
 def report_folds(

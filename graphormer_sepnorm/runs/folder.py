@@ -58,6 +58,7 @@ class RunFolder:
         self.curves = path / CURVES  # plot of the metrics
         self.test = path / "test.json"  # the test scores
         self.predictions = path / "predictions.csv"  # the test predictions, a line per molecule
+        self.out_of_fold = path / "out_of_fold.csv"  # predictions of the molecules that a table model was fitted to
         self.stack = path / STACK  # how the members of a table model are combined, and their files; written last
         self.report = path / REPORT  # report of a run on a table, as one page
         self.command = path / "command.json"  # the options that train was given, which --resume takes up

@@ -110,10 +110,14 @@ class Scores:
 
 
 def prediction_lines(task: TaskConfig, prediction: np.ndarray, rows: list[list], names: Sequence[str] = ()) -> list:
-    """A header, then a line per molecule: row, SMILES, split, labels, predictions, and its name if there are names."""
-    header = ["row", "smiles", "split", *task.targets, *(f"{name}_predicted" for name in task.targets)]
-    digits = DIGITS["precise" if task.offset else "number"]
-    numbers = ([f"{value:.{digits}g}" for value in values] for values in prediction.tolist())
+    """A header, then a line per molecule: row, SMILES, split, labels, predictions, and its name if there are names.
+
+    The predictions are [M, T], or [M, 3 T] with the ends of their intervals behind them; NaN is unknown."""
+    header, digits = ["row", "smiles", "split", *task.targets], DIGITS["precise" if task.offset else "number"]
+    numbers = ([f"{value:.{digits}g}".replace("nan", "") for value in values] for values in prediction.tolist())
+    columns = [f"{name}_predicted" for name in task.targets]
+    columns += [f"{name}_{end}" for name in task.targets for end in ("low", "high")]
+    header += columns[: prediction.shape[1]]
     lines = [header, *([*row, *predicted] for row, predicted in zip(rows, numbers, strict=True))]
     return [[*line, name] for line, name in zip(lines, [NAME, *names], strict=True)] if names else lines
 

@@ -21,6 +21,7 @@ NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensor
 FILES = {
     "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors",
     "test.json", "predictions.csv", "measurements.csv", "report.html", "command.json",
+    "out_of_fold.csv",
 }  # fmt: skip
 
 

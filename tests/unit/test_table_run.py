@@ -26,7 +26,7 @@ from tests.table_models import Trained
 FILES = {
     "stack.safetensors", "kernel.safetensors", "body.safetensors", "table.csv", "table.json",
     "skipped.csv", "duplicates.csv", "measurements.csv", "test.json", "predictions.csv", "parity.png",
-    "report.html",
+    "report.html", "out_of_fold.csv",
 }  # fmt: skip
 
 
@@ -41,6 +41,11 @@ def test_a_run_folder_has_all_of_a_table_model(trained: Trained):
     assert json.loads(run.test.read_text()) == json.loads(json.dumps(result))
     found = pd.read_csv(run.predictions)
     assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
+    others = pd.read_csv(run.out_of_fold)
+    assert np.abs(others.a - others.a_predicted).mean() == pytest.approx(
+        result["out_of_fold"]["stack"]["mae"], rel=1e-4
+    )
+    assert set(others.row) | set(found.row) == set(range(1, 61)) and (others.a_low < others.a_high).all()
     report = run.report.read_text()
     assert "only the kernel" in report and "out-of-fold" in report
 
@@ -62,10 +67,14 @@ def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Traine
     assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
     assert set(found.split) == {"fold-0", "fold-1", "fold-2"} and list(found.row) == list(range(1, 61))
     assert 0.75 < result["trust"]["coverage"]["0.9"]["a"] <= 1
+    inside = np.mean((found.a_low <= found.a) & (found.a <= found.a_high))
+    assert inside == pytest.approx(result["trust"]["coverage"]["0.9"]["a"], abs=0.001), "of the other folds"
     report = run.report.read_text()
     assert json.loads(run.test.read_text())["value"] == result["value"] and "fitted to all 60" in report
     assert "test label" not in report and "test molecule" not in report and "There are no test rows" in report
+    assert "too good" not in report and "Lines: 90 %" not in report and report.count("of 60 training labels") == 20
     facts = describe_any(run.path)
+    assert "60 usable rows of" in report and "Limits of the training domain" in report and facts["digest"] in report
     assert (facts["test"], facts["out_of_fold"], facts["molecules"]) == (None, result["value"], 60)
     with pytest.raises(InputError, match="has no test molecules"):
         evaluate_table(run)

@@ -5,6 +5,7 @@ import glob
 import inspect
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
@@ -317,8 +318,17 @@ def given_names(context: Any, names: Collection[str]) -> list[str]:
 
 
 def as_command(context: Any, scales: dict[str, tuple[str, ...]]) -> str:
-    """The options of this call for ``take_up``, with the scales of targets, which may be chosen on a terminal."""
-    return json.dumps(given_options(context) | {name: texts for name, texts in scales.items() if texts})
+    """The options of this call for ``take_up``, with the scales of targets, which may be chosen on a terminal.
+
+    The ``shell`` among them is the command without --out.
+    """
+    options = given_options(context) | {name: texts for name, texts in scales.items() if texts}
+    words = ["graphormer-sepnorm", str(context.info_name)]
+    for each in (each for each in context.command.params if each.name in options):
+        value = options[each.name]
+        words += [(each.secondary_opts if value is False else each.opts)[0]] * (each.param_type_name == "option")
+        words += [] if isinstance(value, bool) else map(str, value if isinstance(value, (list, tuple)) else [value])
+    return json.dumps(options | {"shell": shlex.join(words)})
 
 
 def take_up(context: Any) -> None:

@@ -29,7 +29,7 @@ WITHOUT = SimpleNamespace(models=[])  # a member without networks
 TITLES = (
     "Scores", "Predictions", "Learning curve", "Data and split", "Intervals", "Distance to the training molecules",
     "Worst predictions", "Atom contributions", "Training", "How to use the model",
-    "Glossary",
+    "Reproduce", "Glossary",
 )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     cells = re.findall(r"<td[^>]*>(.*?)</td>", report)
     assert cells[:5] == ["fold-0", "60 labels", "0.400", "0.750", "2.000"] and cells[6] == "59 labels"
     titles = re.findall("<h2>(.*)</h2>", report)
-    assert titles == ["Scores", "Predictions", "Intervals", "Worst predictions", "Glossary"]
+    assert titles == ["Scores", "Predictions", "Data", "Intervals", "Worst predictions", "Reproduce", "Glossary"]
 
 
 def test_a_fold_without_a_score_is_named_on_the_card(tmp_path):
@@ -152,7 +152,7 @@ def test_folds_of_classes_have_the_sections_of_every_report(tmp_path):
     results = [{"targets": {"a": {"n": n, "scores": scores}}, "trust": trust} for n in (10, 10)]
     report = reported(tmp_path, results, lines, "classification")
     titles = re.findall("<h2>(.*)</h2>", report)
-    assert titles == ["Scores", "Predictions", "Calibration", "Worst predictions", "Glossary"]
+    assert titles == ["Scores", "Predictions", "Data", "Calibration", "Worst predictions", "Reproduce", "Glossary"]
     assert "0.90 (9 of 10)" in report and "a: ROC curve" in report and "25 % of the sets have one class" in report
     found = pooled(results, predicted_together(replace(TASK, kind="classification", metric="rocauc"), lines))["trust"]
     assert found["brier"]["after"]["a"] == pytest.approx((19 * 0.04 + 0.64) / 20)

@@ -162,7 +162,9 @@ def test_options_are_those_of_the_first_call(tmp_path):
     assert (again["file"], again["ensemble"], again["device"]) == ("a.csv", EnsembleOptions(baseline=False), "auto")
     assert called(*FIRST, "--out", tmp_path, "--resume")["table"] == again["table"]
     assert called("moved.csv", "--out", tmp_path, "--resume")["file"] == "moved.csv"
-    assert "file" in json.loads((tmp_path / "command.json").read_text()), "what is taken up is kept again"
+    kept = json.loads((tmp_path / "command.json").read_text())
+    assert "file" in kept, "what is taken up is kept again"
+    assert kept["shell"].endswith(" moved.csv --target-columns a b --folds 3 --log10 b --no-baseline")
 
 
 @pytest.mark.parametrize(
