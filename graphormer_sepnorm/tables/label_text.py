@@ -15,7 +15,10 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
-MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
+MISSING = (
+    "", "na", "nan", "n/a", "null", "none", "-", "?", "nd", "n.d.", "n.b.", "k.a.", "nv", "#n/a", "<na>", "#value!",
+    "#ref!", "#nv", "#wert!", "#bezug!",
+)  # fmt: skip
 PAIRS = (
     "0 1", "false true", "no yes", "inactive active", "negative positive", "low high", "insoluble soluble",
     "nontoxic toxic", "non-toxic toxic", "impermeable permeable", "unstable stable", "non-inhibitor inhibitor",
@@ -78,7 +81,7 @@ def read_class(text: str, target: str) -> float:
     return CLASSES[label]
 
 
-def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float:
+def read_number(text: str, target: str, notation: Notation = UNDECIDED, written: str = "") -> float:
     """A number, NaN if missing; raises InputError for other texts, infinity, and an ambiguous separator."""
     if is_missing(text):
         return math.nan
@@ -88,7 +91,7 @@ def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{target} is {shortened(text)!r}, not a number")
+        raise InputError(f"{target} is {shortened(written or text)!r}, not a number")
     return value
 
 
@@ -186,7 +189,7 @@ def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
     match = None if is_missing(text) else BOUND.fullmatch(text.strip())
     if match is None:
         return ""
-    number = read_number(match[2], target, notation)
+    number = read_number(match[2], target, notation, text)
     if math.isnan(number):
         raise InputError(f"{target} is {text.strip()!r}, a bound without a number")
     return f"{'<' if match[1] in ('<', '<=', '≤') else '>'}{number!r}"

@@ -187,12 +187,12 @@ def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
 
 
 def test_a_label_that_cannot_be_read_is_a_gap_of_its_own_target(tmp_path):
-    rows = [f"{'C' * size},{size},{'n.d.' if size % 3 else size}" for size in range(1, 31)]
-    found = read_labelled(given(tmp_path, "smiles,a,b", *rows, "CF,?,n.d.", targets=("a", "b")), "mol")
+    rows = [f"{'C' * size},{size},{'<LOD' if size % 3 else size}" for size in range(1, 31)]
+    found = read_labelled(given(tmp_path, "smiles,a,b", *rows, "CF,n.b.,<LOD", targets=("a", "b")), "mol")
     assert [row.labels[0] for row in found.rows] == list(range(1, 31))
     assert [row.labels[1] for row in found.rows if not row.gaps] == list(range(3, 31, 3))
-    assert found.rows[0].gaps == {1: "b is 'n.d.', not a number"}
-    assert found.skipped == [(31, "CF", "a is '?', not a number; b is 'n.d.', not a number")]
+    assert found.rows[0].gaps == {1: "b is '<LOD', not a number"}
+    assert found.skipped == [(31, "CF", "b is '<LOD', not a number")]
 
 
 def test_a_column_with_only_bounds_is_refused(tmp_path):
