@@ -245,8 +245,11 @@ def read_threshold(text: str) -> tuple[float, str]:
         raise InputError(f"the threshold is {text!r}: give a number, such as 6.5 or '100 nM'") from None
 
 
-def read_times(texts: Iterable[str]) -> np.ndarray:
-    """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months."""
+def read_times(texts: Iterable[str], cells: Sequence[str] = ()) -> np.ndarray:
+    """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months.
+
+    ``cells`` says where each of them is, for messages.
+    """
     texts = [text.strip() for text in texts]
     for strange in filterfalse(is_time, texts):
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
@@ -256,7 +259,10 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     if all(numbers):
         return np.array([as_float(text) for text in texts], np.float64)
     if any(numbers):
-        raise InputError("the column of times has numbers and dates: write all of them the same way")
+        place = numbers.index(2 * sum(numbers) <= len(texts))  # the first that is not as most are
+        own, others = ("a number", "dates") if numbers[place] else ("a date", "numbers")
+        where = f" ({cells[place]})" if cells else ""
+        raise InputError(f"the time {texts[place]!r}{where} is {own}, and others are {others}: write all the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
 

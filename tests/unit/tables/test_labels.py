@@ -301,6 +301,12 @@ def test_skipped_rows_are_named_as_a_spreadsheet_counts_them(tmp_path, rows, las
     assert "row 42 (y is 0, which" in sentence and last in sentence and (", ..." in sentence) == (len(rows) > 2)
 
 
+def test_dates_in_place_of_labels_and_labels_below_what_is_measured_are_pointed_at(tmp_path):
+    assert "45001" in remarks(*read_given(tmp_path, [f"{'C' * k}O,{45_000 + k}" for k in range(1, 20)]))[-1]
+    rows = [f"{'C' * k}O,{0.001 if k < 4 else k}" for k in range(1, 20)]
+    assert "3 labels are below 10 pM in nM" in remarks(*read_given(tmp_path, rows, negative_log_molar=("nM",)))[-1]
+
+
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])
 def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, said):
     lower = [f"{'C' * (k + 1)}N,{k / 100 + 0.1}" for k in range(beyond)]

@@ -21,7 +21,9 @@ def finished(number: str = NUMBER) -> Job:
     answers = PretendedService().predict(rows, Options())
     options = Options(interval=0.8, conditions={"temperature": "25"})
     columns = ["na\udcefme", "smiles"]
-    return Job(number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done", header=1, delimiter=";")
+    return Job(
+        number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done", header=1, delimiter=";"
+    )
 
 
 def keep(folder: Path, job: Job, facts: ModelFacts = FACTS) -> ResultStore:
