@@ -143,7 +143,7 @@ class PredictionService:
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in table.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
         smiles_column = "" if problem else table.columns[table.smiles_place]
-        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header)
+        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header, table.delimiter)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
