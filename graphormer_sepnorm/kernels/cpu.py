@@ -120,6 +120,3 @@ class FusedAttention:
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
         return attention(kv, self.bias, self.layout, dropout, self.factor, cls=q)
-
-
-make_attention = FusedAttention
