@@ -260,9 +260,9 @@ def read_times(texts: Iterable[str], cells: Sequence[str] = ()) -> np.ndarray:
         return np.array([as_float(text) for text in texts], np.float64)
     if any(numbers):
         place = numbers.index(2 * sum(numbers) <= len(texts))  # the first that is not as most are
-        own, others = ("a number", "dates") if numbers[place] else ("a date", "numbers")
+        own = "a number, and others are dates" if numbers[place] else "a date, and others are numbers"
         where = f" ({cells[place]})" if cells else ""
-        raise InputError(f"the time {texts[place]!r}{where} is {own}, and others are {others}: write all the same way")
+        raise InputError(f"the time {texts[place]!r}{where} is {own}: write all of them the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
 
