@@ -16,9 +16,29 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
 MISSING = (
-    "", "na", "nan", "n/a", "null", "none", "-", "?", "nd", "n.d.", "n.b.", "k.a.", "nv", "#n/a", "<na>", "#value!",
-    "#ref!", "#nv", "#wert!", "#bezug!",
-)  # fmt: skip
+    "",
+    *[
+        "na",
+        "nan",
+        "n/a",
+        "null",
+        "none",
+        "-",
+        "?",
+        "nd",
+        "n.d.",
+        "n.b.",
+        "k.a.",
+        "nv",
+        "#n/a",
+        "<na>",
+        "#value!",
+        "#ref!",
+        "#nv",
+        "#wert!",
+        "#bezug!",
+    ],
+)
 PAIRS = (
     "0 1", "false true", "no yes", "inactive active", "negative positive", "low high", "insoluble soluble",
     "nontoxic toxic", "non-toxic toxic", "impermeable permeable", "unstable stable", "non-inhibitor inhibitor",
@@ -260,9 +280,9 @@ def read_times(texts: Iterable[str], cells: Sequence[str] = ()) -> np.ndarray:
         return np.array([as_float(text) for text in texts], np.float64)
     if any(numbers):
         place = numbers.index(2 * sum(numbers) <= len(texts))  # the first that is not as most are
-        own, others = ("a number", "dates") if numbers[place] else ("a date", "numbers")
+        own = "a number, and others are dates" if numbers[place] else "a date, and others are numbers"
         where = f" ({cells[place]})" if cells else ""
-        raise InputError(f"the time {texts[place]!r}{where} is {own}, and others are {others}: write all the same way")
+        raise InputError(f"the time {texts[place]!r}{where} is {own}: write all of them the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
 

@@ -19,7 +19,7 @@ MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason 
 MOST_REASONS = 3  # rows that are named with what is wrong
 ALL_REASONS = "skipped.csv in the run folder has all"
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
-EXCELS_DAYS, MOST_DAMAGED = (40_000, 50_000), 0.9  # whole numbers of days in 2009 to 2036, and their share
+MOST_DAMAGED = 0.9  # share of labels that are whole numbers of days in 2009 to 2036
 HIGHEST_MOLAR = 11  # -log10 of M; hardly any assay measures below 10 pM
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
@@ -199,13 +199,12 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 def of_damages(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """On targets whose labels look like dates of a spreadsheet, or like concentrations in another unit."""
     for target, column in columns_of_numbers(options, labelled):
-        labels, scale = column[~np.isnan(column)], options.scale_of(target)
-        are_days = (labels > EXCELS_DAYS[0]) & (labels < EXCELS_DAYS[1]) & (labels % 1 == 0)
-        if not scale and are_days.sum() > MOST_DAMAGED * len(labels):
-            yield f"{target}: labels such as {labels[are_days][0]:.0f} look like dates of Excel: is it the right column?"
-        if falls(scale) and (many := int((labels > HIGHEST_MOLAR).sum())):
+        scale, days = options.scale_of(target), column[(column > 40_000) & (column < 50_000) & (column % 1 == 0)]
+        if not scale and len(days) > MOST_DAMAGED * (~np.isnan(column)).sum():
+            yield f"{target}: labels such as {days[0]:.0f} look like dates of Excel: is it the right column?"
+        if falls(scale) and (many := int((column > HIGHEST_MOLAR).sum())):
             above = plural(many, "label is", "labels are")
-            yield f"{target}: {above} below 10 pM in {unit_of(scale)}: are they in another unit?"
+            yield f"{target}: {above} below 10 pM, read in {unit_of(scale)}: are they in another unit?"
 
 
 def range_words(target: str, labels: np.ndarray) -> str:

@@ -93,8 +93,8 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
             problem = f"{reader.name}: nothing tells whether the separator of {unknown[0]!r} is one of decimals"
             if len(unknown) > MUCH_LOST * len(texts):
                 raise InputError(f"{problem}, nor of {len(unknown):,} of {len(texts):,} labels: choose it", "decimal")
-            left_out = plural(len(unknown), "label is", "labels are")
-            yield f"{problem}, and {left_out} left out: choose the decimal separator (--decimal point or comma)"
+            left_out = f"and {plural(len(unknown), 'label is', 'labels are')} left out"
+            yield f"{problem}, {left_out}: choose the decimal separator (--decimal point or comma)"
 
 
 def words_on_masses(options: TableOptions) -> Iterator[str]:

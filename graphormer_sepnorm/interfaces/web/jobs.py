@@ -157,7 +157,7 @@ def keep(file: BinaryIO, path: Path, title: str) -> None:
 
 
 def saved_table(job: Job, suffix: str) -> bytes:
-    """A table as far as it is done, as CSV as ``predict`` writes it, but with an apostrophe before formulas, or Excel."""
+    """A table as far as it is done, as ``predict`` writes it; in a CSV, formulas begin with an apostrophe."""
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]

@@ -125,7 +125,7 @@ def test_classes_and_probabilities():
     [
         ("", "has no criteria"),
         ("p = ", "not a profile in TOML"),
-        ("p = {at_most = 10,0, unit = 'nM'}", r"write 10\.0 for 10,0"),
+        ("p = {at_most = 10,0, unit = 'nM'}", r"write decimals as 10\.0"),
         ("p = 8", "give limits in braces"),
         ("p = {at_leats = 3}", "did you mean 'at_least'"),
         ("p = {}", "give at_least, at_most, between or class"),

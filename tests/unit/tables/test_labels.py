@@ -304,7 +304,9 @@ def test_skipped_rows_are_named_as_a_spreadsheet_counts_them(tmp_path, rows, las
 def test_dates_in_place_of_labels_and_labels_below_what_is_measured_are_pointed_at(tmp_path):
     assert "45001" in remarks(*read_given(tmp_path, [f"{'C' * k}O,{45_000 + k}" for k in range(1, 20)]))[-1]
     rows = [f"{'C' * k}O,{0.001 if k < 4 else k}" for k in range(1, 20)]
-    assert "3 labels are below 10 pM in nM" in remarks(*read_given(tmp_path, rows, negative_log_molar=("nM",)))[-1]
+    assert (
+        "3 labels are below 10 pM, read in nM" in remarks(*read_given(tmp_path, rows, negative_log_molar=("nM",)))[-1]
+    )
 
 
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])
