@@ -25,31 +25,19 @@ class Attention(Protocol):
         """The same for the CLS rows: [B, D] from q [B, D] and the kv [N, 2 D] of all rows."""
 
 
-class Operations(Protocol):
-    """Interface of the compiled modules."""
-
-    def embedding_sum(self, index: Tensor, table: Tensor) -> Tensor: ...
-
-    def make_attention(
-        self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None
-    ) -> Attention: ...
-
-
 def runs_compiled(tensor: Tensor) -> bool:
     """Whether operations on this tensor run in compiled kernels, which a trace cannot contain."""
     on_cpu = tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
     return on_cpu and not torch.compiler.is_compiling() and kernels_run()
 
 
-def _compiled() -> Operations:
-    from graphormer_sepnorm.kernels import cpu  # imports Numba
-
-    return cpu
-
-
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """Sum of the rows of ``table`` [V, W] selected by each row of ``index`` [M, F]: [M, W]."""
-    return (_compiled() if runs_compiled(table) else dense).embedding_sum(index, table)
+    if runs_compiled(table):
+        from graphormer_sepnorm.kernels import cpu  # imports Numba
+
+        return cpu.embedding_sum(index, table)
+    return dense.embedding_sum(index, table)
 
 
 def make_attention(
@@ -57,7 +45,9 @@ def make_attention(
 ) -> Attention:
     """Of one batch: biases of ordered atom pairs [P, H] and of pairs with the CLS [H], and factors [P, H]."""
     if runs_compiled(pair_bias):
-        return _compiled().make_attention(ptr, pair_bias, cls_bias, pair_factor)
+        from graphormer_sepnorm.kernels import cpu  # imports Numba
+
+        return cpu.FusedAttention(ptr, pair_bias, cls_bias, pair_factor)
     if padding is None:
         padding = Padding.of_any(ptr, pair_bias.shape[0]) if torch.compiler.is_compiling() else Padding.of(ptr)
     return dense.PaddedAttention(padding, pair_bias, cls_bias, pair_factor)

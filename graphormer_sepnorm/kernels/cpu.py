@@ -70,31 +70,6 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
     return Loop(body, dict.fromkeys(("index", "gradient", "partial", "rows", "columns", "entries"), "q"))
 
 
-def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
-    check_tensor("index", index, index.shape, index.dtype)
-    if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
-        raise TypeError(f"index must be of an integer type, got {index.dtype}")
-    if index.dim() != 2 or table.dim() != 2:
-        raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
-    check_tensor("table", table, table.shape)
-    (rows, columns), (entries, width) = index.shape, table.shape
-    out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
-    arrays = (index, table, out, invalid.ctypes.data)
-    _embedding_forward(width, _numpy_type(index))(-(-rows // _ROWS_PER_ITEM), *arrays, rows, columns, entries)
-    if invalid[0]:
-        raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
-    return out
-
-
-def embedding_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
-    """The gradient of a table with `entries` rows from that of the sums [M, W]."""
-    width = gradient.shape[1]
-    partial = gradient.new_empty(_CHUNKS, entries, simd.padded(width))
-    arrays = (index, gradient.contiguous(), partial)
-    _embedding_backward(width, _numpy_type(index))(_CHUNKS, *arrays, *index.shape, entries)
-    return partial.sum(0)[..., :width]  # over the chunks, in order
-
-
 def _numpy_type(index: Tensor) -> np.dtype:
     return np.dtype(str(index.dtype).removeprefix("torch."))
 
@@ -102,15 +77,29 @@ def _numpy_type(index: Tensor) -> np.dtype:
 class _EmbeddingSum(Function):
     @staticmethod
     def forward(ctx, index, table):
+        check_tensor("index", index, index.shape, index.dtype)
+        if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
+            raise TypeError(f"index must be of an integer type, got {index.dtype}")
+        if index.dim() != 2 or table.dim() != 2:
+            raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
+        check_tensor("table", table, table.shape)
         ctx.save_for_backward(index)
-        ctx.entries = len(table)
-        return embedding_forward(index, table)
+        (rows, columns), (ctx.entries, width) = index.shape, table.shape
+        out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
+        arrays = (index, table, out, invalid.ctypes.data)
+        _embedding_forward(width, _numpy_type(index))(-(-rows // _ROWS_PER_ITEM), *arrays, rows, columns, ctx.entries)
+        if invalid[0]:
+            raise IndexError(f"index must lie in 0 .. {ctx.entries - 1}, the rows of table")
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):
-        (index,) = ctx.saved_tensors
-        return None, embedding_backward(gradient, index, ctx.entries)
+        (index,), width = ctx.saved_tensors, gradient.shape[1]
+        partial = gradient.new_empty(_CHUNKS, ctx.entries, simd.padded(width))
+        arrays = (index, gradient.contiguous(), partial)
+        _embedding_backward(width, _numpy_type(index))(_CHUNKS, *arrays, *index.shape, ctx.entries)
+        return None, partial.sum(0)[..., :width]  # over the chunks, in order
 
 
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
@@ -131,6 +120,3 @@ class FusedAttention:
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
         return attention(kv, self.bias, self.layout, dropout, self.factor, cls=q)
-
-
-make_attention = FusedAttention

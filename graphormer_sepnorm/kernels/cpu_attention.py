@@ -300,56 +300,6 @@ def projections(rows: Tensor, cls: Tensor | None) -> tuple[Tensor, ...]:
     return rows.chunk(3, dim=1) if cls is None else (cls, *rows.chunk(2, dim=1))
 
 
-def attention_forward(
-    rows: Tensor,
-    cls: Tensor | None,
-    bias: Tensor,
-    factor: Tensor | None,
-    layout: ScoreLayout,
-    dropout: float,
-    seed: int,
-    keeps: bool = True,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Output, unscaled probabilities (none without `keeps`: they stay in the cache), and one over their sums."""
-    width = rows.shape[1] // (3 if cls is None else 2)
-    if width % layout.heads or rows.shape[1] % width:
-        raise ValueError(f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    check_tensor("rows", rows, (layout.tokens, rows.shape[1]))
-    check_tensor("bias", bias, (layout.scores,))
-    if cls is not None:
-        check_tensor("cls", cls, (layout.batch, width))
-    if factor is not None:
-        check_tensor("factor", factor, (layout.scores,))
-    d = width // layout.heads
-    out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
-    make = rows.new_empty if cls is None else rows.new_zeros  # the operator returns zeros for scores that are not read
-    scores, inverses = make(layout.scores if keeps else 0), make(layout.queries)
-    random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
-    parts = projections(rows, cls)
-    tensors = (*parts, bias, factor, scores if keeps else None, inverses, out)
-    _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(parts, layout, d, dropout), *random)
-    return out, scores, inverses
-
-
-def attention_backward(
-    out_gradient: Tensor,
-    saved: tuple[Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor],
-    sums: tuple[Tensor | None, Tensor | None],
-    layout: ScoreLayout,
-    dropout: float,
-) -> tuple[Tensor, Tensor | None]:
-    """The gradients of rows and cls; those of bias and factor are added to their sums, if required."""
-    rows, cls, factor, out, scores, inverses = saved
-    d = out.shape[1] // layout.heads
-    gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
-    parts = projections(rows, cls)
-    tensors = (*parts, factor, scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
-    _attention_backward(d)(layout.batch * layout.heads, *tensors, *sums, *_common(parts, layout, d, dropout))
-    return gradients
-
-
 def _common(parts: tuple[Tensor, ...], layout: ScoreLayout, d: int, dropout: float) -> tuple[float, ...]:
     """The values of the fields in `_COMMON`."""
     queries, keys, _ = parts
@@ -361,9 +311,26 @@ def _common(parts: tuple[Tensor, ...], layout: ScoreLayout, d: int, dropout: flo
 class _Attention(Function):
     @staticmethod
     def forward(ctx, rows, cls, bias, factor, bias_sum, factor_sum, layout, dropout):
-        seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
-        keeps = any(ctx.needs_input_grad)
-        out, scores, inverses = attention_forward(rows, cls, bias, factor, layout, dropout, seed, keeps)
+        width = rows.shape[1] // (3 if cls is None else 2)
+        if width % layout.heads or rows.shape[1] % width:
+            raise ValueError(
+                f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}"
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        check_tensor("rows", rows, (layout.tokens, rows.shape[1]))
+        check_tensor("bias", bias, (layout.scores,))
+        if cls is not None:
+            check_tensor("cls", cls, (layout.batch, width))
+        if factor is not None:
+            check_tensor("factor", factor, (layout.scores,))
+        d, seed = width // layout.heads, int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
+        out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
+        scores = rows.new_empty(layout.scores) if any(ctx.needs_input_grad) else None  # else they stay in the cache
+        inverses, parts = rows.new_empty(layout.queries), projections(rows, cls)
+        tensors = (*parts, bias, factor, scores, inverses, out)
+        random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
+        _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(parts, layout, d, dropout), *random)
         ctx.save_for_backward(bias, rows, cls, factor, out, scores, inverses)
         ctx.sums, ctx.layout, ctx.dropout = (bias_sum, factor_sum), layout, dropout
         return out
@@ -371,10 +338,14 @@ class _Attention(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, out_gradient):
-        bias, *saved = ctx.saved_tensors
+        bias, rows, cls, factor, out, scores, inverses = ctx.saved_tensors
+        layout, d = ctx.layout, out.shape[1] // ctx.layout.heads
         wanted = zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)
-        bias_sum, factor_sum = (total.buffer(bias) if needed else None for total, needed in wanted)
-        gradients = attention_backward(out_gradient, tuple(saved), (bias_sum, factor_sum), ctx.layout, ctx.dropout)
+        sums = (total.buffer(bias) if needed else None for total, needed in wanted)
+        gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
+        parts = projections(rows, cls)
+        tensors = (*parts, factor, scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
+        _attention_backward(d)(layout.batch * layout.heads, *tensors, *sums, *_common(parts, layout, d, ctx.dropout))
         return *gradients, None, None, None, None, None, None
 
 
@@ -448,38 +419,29 @@ def _lay_out_backward(heads: int) -> Loop:
     return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
 
 
-def lay_out_forward(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> Tensor:
-    check_tensor("pairs", pairs, (layout.pairs, layout.heads))
-    check_tensor("cls", cls, (layout.heads,))
-    values = pairs.new_empty(layout.scores)
-    _lay_out_forward(layout.heads)(layout.batch, pairs, cls, values, layout.molecules.ctypes.data)
-    return values
-
-
-def lay_out_backward(gradient: Tensor, layout: ScoreLayout) -> tuple[Tensor, Tensor]:
-    """The gradients of pairs and cls from the gradient of all scores."""
-    pairs = gradient.new_empty(layout.pairs, layout.heads)
-    cls = gradient.new_empty(layout.batch, layout.heads, LANES)
-    _lay_out_backward(layout.heads)(layout.batch, pairs, cls, gradient, layout.molecules.ctypes.data)
-    return pairs, torch.from_numpy(cls.numpy().sum((0, 2)))
-
-
 class _LayOut(Function):
     @staticmethod
     def forward(ctx, pairs, cls, gradient, layout):
         ctx.set_materialize_grads(False)
         ctx.gradient, ctx.layout = gradient, layout
-        return lay_out_forward(pairs, cls, layout)
+        check_tensor("pairs", pairs, (layout.pairs, layout.heads))
+        check_tensor("cls", cls, (layout.heads,))
+        values = pairs.new_empty(layout.scores)
+        _lay_out_forward(layout.heads)(layout.batch, pairs, cls, values, layout.molecules.ctypes.data)
+        return values
 
     @staticmethod
     @once_differentiable
     def backward(ctx, direct):
-        total = ctx.gradient.take()
+        total, layout = ctx.gradient.take(), ctx.layout
         if direct is not None:
             total = direct if total is None else total + direct
         if total is None:
             return None, None, None, None
-        return *lay_out_backward(total, ctx.layout), None, None
+        pairs = total.new_empty(layout.pairs, layout.heads)
+        cls = total.new_empty(layout.batch, layout.heads, LANES)
+        _lay_out_backward(layout.heads)(layout.batch, pairs, cls, total, layout.molecules.ctypes.data)
+        return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
 
 
 def lay_out(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> ScoreValues:

@@ -30,10 +30,6 @@ def kernels_run() -> bool:
     return mode == "auto" and (torch.get_num_threads() == 1 or pool_launcher() is not None) and _numba_works()
 
 
-# As torch.compiler.assume_constant_result does, which also imports a compiler and takes two seconds.
-kernels_run._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
 def _check(mode: str, name: str) -> None:
     if mode not in get_args(Mode):
         raise InputError(f"{name} is {mode!r}: set it to auto or off")

@@ -34,7 +34,7 @@ from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
-from graphormer_sepnorm.tables.writers.excel import ExcelWriter
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter, Pairs
 from graphormer_sepnorm.tasks import TASKS
 
 # Warnings that say nothing about the training domain.
@@ -56,7 +56,7 @@ def predict_table(
     meanings: Mapping[str, dict] | None = None,
     profile: Judging | None = None,
     watch: Callable[[Smiles, Predictions], None] | None = None,
-    about: Sequence[tuple[str, str]] = (),
+    about: Pairs = (),
 ) -> dict:
     """Writes the predictions for each row of a table, as ``write_table``; with ``meanings``, as lines for people.
 

@@ -6,6 +6,7 @@ Axis letters: M molecules.
 """
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -104,12 +105,16 @@ class Profile:
     @classmethod
     def read(cls, path: str | Path) -> "Profile":
         """Reads a TOML file; raises InputError if it cannot be read or as ``of``."""
+        text = ""
         try:
-            return cls.of(tomllib.loads(Path(path).read_text(encoding="utf-8")), str(path))
+            text = Path(path).read_text(encoding="utf-8")
+            return cls.of(tomllib.loads(text), str(path))
         except OSError as error:
             raise InputError(f"cannot read the profile {path}: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} is not a profile in TOML: {error}") from None
+            comma = re.search(r"=\s*[+-]?(\d+),(\d+)", text)
+            advice = f"; write {comma[1]}.{comma[2]} for {comma[1]},{comma[2]}" if comma else ""
+            raise InputError(f"{path} is not a profile in TOML: {error}{advice}") from None
 
     @classmethod
     def of(cls, lines: Mapping[str, Any], source: str = "profile") -> "Profile":

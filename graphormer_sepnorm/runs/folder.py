@@ -48,8 +48,9 @@ READ_PARTS = TypeAdapter(Parts)
 class RunFolder:
     """The files of a run, or of a table model, whose folder holds the run folders ``model-0``, ``model-1``, ..."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, shown: str = ""):
         self.path = path
+        self.shown = shown or str(path)  # in messages
         self.weights = path / WEIGHTS  # the best checkpoint
         self.state = path / STATE  # the state to resume training from
         self.config = path / CONFIG  # a readable copy of the config
@@ -69,7 +70,7 @@ class RunFolder:
         return cls(path if path.is_dir() else path.parent)
 
     def __str__(self) -> str:
-        return str(self.path)
+        return self.shown
 
     def predictions_picture(self, kind: str) -> Path:
         return self.path / ("roc.png" if TASKS[kind].predicts_probabilities else "parity.png")

@@ -21,7 +21,7 @@ from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
-from graphormer_sepnorm.runs.zoo import card_endpoints, model_digest, panel_parts
+from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, model_digest, panel_parts
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
@@ -180,8 +180,7 @@ def learnt_column(models: Iterable[Path], table: str, *reading: str | None) -> s
     """The SMILES column that was named to train the first of the models, of those that a file has; None without any."""
     for path in models if is_file(table) else ():
         with suppress(InputError):
-            name = kept_options(RunFolder(path)).smiles_column
-            if name is not None:
+            if name := kept_options(RunFolder(path)).smiles_column:
                 with open_table(table, name, *reading):
                     return name
     return None
@@ -255,7 +254,7 @@ def describe_any(path: Path) -> dict:
         described = describe_panel(path, parts)
     else:
         described = describe_table_model(run) if run.stack.exists() else describe_model(path)
-    return described | {"digest": model_digest(path)}
+    return described | {"digest": model_digest(path)} | card_facts(path)
 
 
 def describe_panel(path: Path, parts: Sequence[Path]) -> dict:

@@ -15,7 +15,10 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
-MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
+MISSING = (
+    "", "na", "nan", "n/a", "null", "none", "-", "?", "nd", "n.d.", "n.b.", "k.a.", "nv", "#n/a", "<na>", "#value!",
+    "#ref!", "#nv", "#wert!", "#bezug!",
+)  # fmt: skip
 PAIRS = (
     "0 1", "false true", "no yes", "inactive active", "negative positive", "low high", "insoluble soluble",
     "nontoxic toxic", "non-toxic toxic", "impermeable permeable", "unstable stable", "non-inhibitor inhibitor",
@@ -78,7 +81,7 @@ def read_class(text: str, target: str) -> float:
     return CLASSES[label]
 
 
-def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float:
+def read_number(text: str, target: str, notation: Notation = UNDECIDED, written: str = "") -> float:
     """A number, NaN if missing; raises InputError for other texts, infinity, and an ambiguous separator."""
     if is_missing(text):
         return math.nan
@@ -88,7 +91,7 @@ def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{target} is {shortened(text)!r}, not a number")
+        raise InputError(f"{target} is {shortened(written or text)!r}, not a number")
     return value
 
 
@@ -186,7 +189,7 @@ def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
     match = None if is_missing(text) else BOUND.fullmatch(text.strip())
     if match is None:
         return ""
-    number = read_number(match[2], target, notation)
+    number = read_number(match[2], target, notation, text)
     if math.isnan(number):
         raise InputError(f"{target} is {text.strip()!r}, a bound without a number")
     return f"{'<' if match[1] in ('<', '<=', '≤') else '>'}{number!r}"
@@ -242,8 +245,11 @@ def read_threshold(text: str) -> tuple[float, str]:
         raise InputError(f"the threshold is {text!r}: give a number, such as 6.5 or '100 nM'") from None
 
 
-def read_times(texts: Iterable[str]) -> np.ndarray:
-    """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months."""
+def read_times(texts: Iterable[str], cells: Sequence[str] = ()) -> np.ndarray:
+    """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months.
+
+    ``cells`` says where each of them is, for messages.
+    """
     texts = [text.strip() for text in texts]
     for strange in filterfalse(is_time, texts):
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
@@ -253,7 +259,10 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     if all(numbers):
         return np.array([as_float(text) for text in texts], np.float64)
     if any(numbers):
-        raise InputError("the column of times has numbers and dates: write all of them the same way")
+        place = numbers.index(2 * sum(numbers) <= len(texts))  # the first that is not as most are
+        own, others = ("a number", "dates") if numbers[place] else ("a date", "numbers")
+        where = f" ({cells[place]})" if cells else ""
+        raise InputError(f"the time {texts[place]!r}{where} is {own}, and others are {others}: write all the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
 

@@ -261,7 +261,8 @@ def assign_splits(options: TableOptions, labelled: LabelledTable) -> list[str]:
         return splits
     sizes = WITH_OWN_TEST if options.final else options.sizes
     if options.split == "time":
-        return time_split(read_times(row.time for row in labelled.rows), structures.families, sizes)
+        cells = [f"{options.split_column}, {labelled.in_file(row.number)}" for row in labelled.rows]
+        return time_split(read_times((row.time for row in labelled.rows), cells), structures.families, sizes)
     y, split = labels_to_stratify(options, labelled), SPLITTERS.get(options.split, SPLITTERS["random"])
     if options.test_csv is None and options.split != "column":
         return split(structures, y, sizes, options.seed)

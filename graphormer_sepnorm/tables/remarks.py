@@ -19,6 +19,8 @@ MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason 
 MOST_REASONS = 3  # rows that are named with what is wrong
 ALL_REASONS = "skipped.csv in the run folder has all"
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
+EXCELS_DAYS, MOST_DAMAGED = (40_000, 50_000), 0.9  # whole numbers of days in 2009 to 2036, and their share
+HIGHEST_MOLAR = 11  # -log10 of M; hardly any assay measures below 10 pM
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
@@ -32,7 +34,8 @@ def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    return [*of_units(options, labelled), *of_scales(options, labelled), *of_limits(options, labelled)]
+    read = options, labelled
+    return [*of_units(*read), *of_scales(*read), *of_limits(*read), *of_damages(*read)]
 
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
@@ -191,6 +194,18 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
             advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
         of_zero = plural(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
         yield f"{range_words(target, column)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
+
+
+def of_damages(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """On targets whose labels look like dates of a spreadsheet, or like concentrations in another unit."""
+    for target, column in columns_of_numbers(options, labelled):
+        labels, scale = column[~np.isnan(column)], options.scale_of(target)
+        are_days = (labels > EXCELS_DAYS[0]) & (labels < EXCELS_DAYS[1]) & (labels % 1 == 0)
+        if not scale and are_days.sum() > MOST_DAMAGED * len(labels):
+            yield f"{target}: labels such as {labels[are_days][0]:.0f} look like dates of Excel: is it the right column?"
+        if falls(scale) and (many := int((labels > HIGHEST_MOLAR).sum())):
+            above = plural(many, "label is", "labels are")
+            yield f"{target}: {above} below 10 pM in {unit_of(scale)}: are they in another unit?"
 
 
 def range_words(target: str, labels: np.ndarray) -> str:

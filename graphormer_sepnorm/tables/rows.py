@@ -112,9 +112,9 @@ class TargetReader:
             return [label], bound
         if not task.adds_up:
             return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
-        if is_missing(text):
-            return [math.nan] * len(names), ""
         labels = [float(same_label(text) == same_label(name)) for name in names]
+        if not any(labels) and is_missing(text):
+            return [math.nan] * len(names), ""
         if not any(labels):
             raise InputError(f"{self.name} is {shortened(text)!r}, not one of {', '.join(names)}")
         return labels, ""

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import filterfalse, islice
+from itertools import islice
 
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
@@ -46,7 +46,9 @@ class Column:
 
     @classmethod
     def of(cls, name: str, texts: Iterable[str]) -> "Column":
-        labels = list(filterfalse(is_missing, texts))
+        texts = list(texts)
+        negative = "-" if "+" in map(str.strip, texts) else None  # a class then, and no missing label
+        labels = [text for text in texts if text.strip() == negative or not is_missing(text)]
         first: dict[str, str] = {}
         for text in labels:
             first.setdefault(same_label(text), shortened(text))

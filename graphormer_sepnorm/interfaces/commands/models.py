@@ -59,7 +59,7 @@ def evaluate(
             problem = f"{name} comes without test molecules and without the options of its table"
             advice = f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
             raise InputError(f"{problem}: see its scores with {advice}")
-    first = RunFolder(models[0])
+    first = RunFolder(models[0], run[0])
     with computing(choose(device, precision)):
         if as_leaderboard:
             result = leaderboard(models, root)
@@ -70,11 +70,7 @@ def evaluate(
                 raise InputError(f"--csv requires a table model, which {run[0]} does not hold")
             result = evaluate_new(first, csv, smiles_column, delimiter, sheet)
         else:
-            try:
-                result = evaluate_table(first, split) if first.stack.exists() else evaluate_run(first.path, split, root)
-            except InputError as error:  # which may name the folder of a .gsn file in the cache
-                error.sentence = error.sentence.replace(str(models[0]), run[0])
-                raise
+            result = evaluate_table(first, split) if first.stack.exists() else evaluate_run(first.path, split, root)
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
         whose = f"mean prediction of {len(run)} runs" if len(run) > 1 else run[0]
@@ -216,7 +212,7 @@ def info(
         from graphormer_sepnorm.table_model.evaluate import describe_any
 
     place = zoo.resolve_model(model)
-    facts = describe_any(place) | zoo.card_facts(place)
+    facts = describe_any(place)
     if endpoints := zoo.card_endpoints(place):
         facts["endpoints"] = endpoints
     is_shipped = model in zoo.shipped_models() | zoo.shipped_tables() and not Path(model).exists()

@@ -136,14 +136,13 @@ def predict(
 def about_models(models: list[str]) -> Iterator[tuple[str, str]]:
     """Facts about the origin of predictions, for a workbook."""
     from graphormer_sepnorm.runs.info import shown_facts
-    from graphormer_sepnorm.runs.zoo import card_facts, resolve_model
+    from graphormer_sepnorm.runs.zoo import resolve_model
     from graphormer_sepnorm.table_model.evaluate import describe_any
     from graphormer_sepnorm.version import __version__
 
     yield from (("predicted by", f"graphormer_sepnorm {__version__}"), ("on", f"{date.today()}"))
     for model in models:
-        place = resolve_model(model)
-        yield from {"model": model, **shown_facts(describe_any(place) | card_facts(place))}.items()
+        yield from {"model": model, **shown_facts(describe_any(resolve_model(model)))}.items()
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":

@@ -282,7 +282,9 @@ def sentence_on_value(error: typer.BadParameter) -> str:
         return error.message
     (first, *_), message = errors(), error.message.removeprefix("Value error, ")
     if first["type"] in NOT_READ:
-        return f"{first['input']!r} is not {NOT_READ[first['type']]}."
+        text = str(first["input"])
+        advice = f": write {text.replace(',', '.')}" if re.fullmatch(r"[+-]?\d*,\d+", text) else ""
+        return f"{text!r} is not {NOT_READ[first['type']]}{advice}."
     wrong, *choices = re.findall(r"'([^']*)'", message) or [""]
     return message.rstrip(".") + (did_you_mean(wrong, choices) or ".")
 

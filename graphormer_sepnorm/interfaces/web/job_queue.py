@@ -205,7 +205,8 @@ class JobQueue:
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
         request = job.options, job.columns, rows, job.columns[place], job.added
-        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *request, header=job.header))
+        lines = {"header": job.header, "delimiter": job.delimiter}
+        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *request, **lines))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
@@ -327,7 +328,7 @@ class JobQueue:
         finally:
             source.unlink(missing_ok=True)
         job.columns, job.rows, job.header = table.columns, table.rows, table.header
-        job.smiles_column, job.added = table.smiles_column, table.added
+        job.smiles_column, job.added, job.delimiter = table.smiles_column, table.added, table.delimiter
         self.store.add_rows(job)
         if table.problem:
             job.fail(table.problem)

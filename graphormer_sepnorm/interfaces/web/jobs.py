@@ -18,7 +18,8 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, ModelFacts, MoleculePrediction, Options, TableRow
-from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.formats.table import Row, Table
+from graphormer_sepnorm.tables.rows import with_decimal
 from graphormer_sepnorm.tables.writers import write_whole
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, digits_of, text_of_number
 
@@ -50,6 +51,7 @@ class Job:
     seconds: float = 0.0  # of computing so far
     single_until: int = 0  # rows up to here are computed one by one, because one of them made its chunk fail
     header: int = 0  # lines above the first row
+    delimiter: str = ""  # between its columns, if it was a CSV
     is_stored: bool = False  # over and in the store, so that memory need not keep it
 
     @property
@@ -90,7 +92,7 @@ class ResultStore:
     def add_rows(self, job: Job) -> None:
         rows = [(row.fields, row.smiles, row.error, row.conditions) for row in job.rows]
         parts = {"smiles_column": job.smiles_column, "added": job.added, "header": job.header}
-        self.add(job, columns=job.columns, rows=rows, **parts)
+        self.add(job, columns=job.columns, rows=rows, delimiter=job.delimiter, **parts)
 
     def end(self, job: Job) -> None:
         self.add(job, state=job.state, problem=job.problem)
@@ -155,14 +157,15 @@ def keep(file: BinaryIO, path: Path, title: str) -> None:
 
 
 def saved_table(job: Job, suffix: str) -> bytes:
-    """A table as far as it is done, as CSV, where formulas begin with an apostrophe, or Excel workbook."""
+    """A table as far as it is done, as CSV as ``predict`` writes it, but with an apostrophe before formulas, or Excel."""
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
     added, cells = zip(*(written_column(answers, column, safe) for column in job.added), strict=True)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"predictions{suffix}"
-        write_whole(out, [*map(safe, job.columns)], rows, added, list(cells))
+        like = with_decimal(Table(job.columns, iter(job.rows), job.delimiter))
+        write_whole(out, [*map(safe, job.columns)], rows, added, list(cells), like)
         return out.read_bytes()
 
 

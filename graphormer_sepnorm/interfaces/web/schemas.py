@@ -322,3 +322,4 @@ class TableRows:
     added: list[ColumnFacts]
     problem: str = ""
     header: int = 0  # lines above the first row
+    delimiter: str = ""

@@ -25,7 +25,7 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import shown_facts
-from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
+from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.evaluate import describe_any, unfinished_words
@@ -143,7 +143,7 @@ class PredictionService:
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in table.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
         smiles_column = "" if problem else table.columns[table.smiles_place]
-        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header)
+        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header, table.delimiter)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
@@ -230,7 +230,7 @@ def load_service(
     with computing(compute):
         predictor = load_predicting_model(names)
     place = places[0]
-    described = describe_any(place) | card_facts(place)
+    described = describe_any(place)
     cards = predictor.endpoints if isinstance(predictor, SideBySide) else card_endpoints(place)
     endpoints = {target: EndpointFacts(**facts) for target, facts in cards.items()}
     if len(names) == 1 and not endpoints:

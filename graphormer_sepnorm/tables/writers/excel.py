@@ -33,6 +33,7 @@ DIGITS_OF_CELL = 15
 NO_CHARACTER_OF_SHEET = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 MOST_PICTURES = 2_000
 WIDTH, HEIGHT = 200, 130  # of a picture, in pixels
+Pairs = Sequence[tuple[str, str]]
 SAMPLE = 1_000  # rows that decimals and widths of columns are chosen by
 NARROWEST, WIDEST = 8, 45  # column, in characters
 
@@ -45,13 +46,7 @@ class ExcelWriter(TableWriter):
 
     most_rows = 1_048_575  # below the names of the columns
 
-    def __init__(
-        self,
-        columns: list[str],
-        added: Sequence[AddedColumn],
-        like: Table | None = None,
-        about: Sequence[tuple[str, str]] = (),
-    ):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None, about: Pairs = ()):
         try:
             import xlsxwriter  # noqa: F401
         except ImportError:
@@ -80,17 +75,17 @@ class ExcelWriter(TableWriter):
         import xlsxwriter  # an extra
 
         completed = grown.with_suffix(COMPLETED)
-        settings = {"constant_memory": True, "strings_to_urls": False}
+        settings = {"constant_memory": True, "strings_to_urls": False, "strings_to_formulas": False}
         with open(grown, "rb") as lines, xlsxwriter.Workbook(completed, settings) as book:
             rows = sum(1 for _ in lines) - 1
             lines.seek(0)
             book.set_properties({"created": datetime(2000, 1, 1)})  # so that the same table has the same bytes
             self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
-            sheet = book.add_worksheet("About") if self.about else None
-            for number, texts in enumerate(self.about):
-                for place, text in enumerate(texts):
-                    sheet.set_column(place, place, WIDEST)
-                    sheet.write_string(number, place, text_of_sheet(text))
+            if self.about:
+                sheet = book.add_worksheet("About")
+                sheet.set_column(0, 1, WIDEST)
+                for number, texts in enumerate(self.about):
+                    sheet.write_row(number, 0, map(text_of_sheet, texts))
         if rows > MOST_PICTURES:
             print(f"the workbook has no pictures of molecules, as it has more than {MOST_PICTURES:,}", file=sys.stderr)
         return completed

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from graphormer_sepnorm.kernels.cpu import embedding_sum
-from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, ScoreValues, attention, attention_forward, lay_out
+from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, ScoreValues, attention, lay_out
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
 
@@ -155,7 +155,7 @@ def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor)
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("with_factor", [False, True])
-def test_an_output_without_gradients_is_the_same_and_keeps_no_probabilities(sizes, with_factor):
+def test_an_output_without_gradients_is_the_same(sizes, with_factor):
     case = Case(sizes, 4, 10, with_factor=with_factor)
     torch.manual_seed(5)
     (expected,) = case.run(0.3)
@@ -163,9 +163,6 @@ def test_an_output_without_gradients_is_the_same_and_keeps_no_probabilities(size
         leaf.requires_grad_(False)
     torch.manual_seed(5)
     assert torch.equal(*case.run(0.3), expected)
-    bias = case.bias().values
-    _, scores, _ = attention_forward(case.qkv[0], None, bias, None, case.layout, 0.0, 0, keeps=False)
-    assert len(scores) == 0
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.6])

@@ -125,6 +125,7 @@ def test_classes_and_probabilities():
     [
         ("", "has no criteria"),
         ("p = ", "not a profile in TOML"),
+        ("p = {at_most = 10,0, unit = 'nM'}", r"write 10\.0 for 10,0"),
         ("p = 8", "give limits in braces"),
         ("p = {at_leats = 3}", "did you mean 'at_least'"),
         ("p = {}", "give at_least, at_most, between or class"),
@@ -181,12 +182,8 @@ def test_errors_correlate_as_they_do_out_of_fold():
     assert (judge.correlation == np.eye(3)).all() and judge.independent == (("log", "p"),)
 
 
-LINES = {
-    "p": {"at_least": 0, "weight": 2},
-    "log": {"at_most": 0.1},
-    "logP": {"between": [0, 2]},
-    "alerts": {"at_most": 0},
-}
+OF_TARGETS = {"p": {"at_least": 0, "weight": 2}, "log": {"at_most": 0.1}}
+LINES = {**OF_TARGETS, "logP": {"between": [0, 2]}, "alerts": {"at_most": 0}}
 
 
 @pytest.fixture

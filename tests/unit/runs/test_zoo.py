@@ -1,5 +1,4 @@
 import importlib.util
-import io
 import json
 import os
 import shutil
@@ -7,7 +6,6 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from graphormer_sepnorm.errors import InputError
@@ -167,17 +165,10 @@ def test_the_card_describes_the_targets_of_the_model_in_their_order():
 
 
 @pytest.mark.slow
-def test_files_and_python_give_the_same_numbers(tmp_path):
-    predict_table(load_predicting_model(["admet"]), [ASPIRIN, LOPERAMIDE], tmp_path / "out.csv")
-    written = pd.read_csv(io.StringIO((tmp_path / "out.csv").read_text()))
+def test_the_panel_predicts_what_is_known_of_two_drugs():
     found = load_model("admet").predict([ASPIRIN, LOPERAMIDE])
-    for name in found.select_dtypes("number"):
-        np.testing.assert_allclose(written[name], found[name], rtol=1e-5, atol=1e-7)
-    assert written.Sol_limit[0] == found.Sol_limit[0] == "near the upper limit of the assay: read as at least"
-    chosen = load_model("admet").predict([LOPERAMIDE], endpoints=["hERG", "CYP3A4*"])
-    for name in ("hERG", "CYP3A4_inhibitor", "CYP3A4_substrate"):
-        assert chosen[name][0] == pytest.approx(found[name][1], abs=1e-5)
-    assert "LogD" not in chosen and found.hERG[1] > 0.5 > found.hERG[0]
+    assert found.Sol_limit[0] == "near the upper limit of the assay: read as at least"
+    assert found.hERG[1] > 0.5 > found.hERG[0]
     drugs = found.filter(like="_drug_percentile")
     assert drugs.shape == (2, 43) and ((drugs >= 0) & (drugs <= 100)).all(axis=None)
 

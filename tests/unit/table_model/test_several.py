@@ -160,16 +160,13 @@ def test_the_percentile_among_drugs_counts_ties_half(named, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shipped_panel_is_unpacked_once(models, tmp_path, monkeypatch):
+def test_a_shipped_panel_is_unpacked(models, tmp_path, monkeypatch):
     ship(models / "panel", tmp_path / "resources")
     monkeypatch.setattr(zoo, "resource_files", lambda: list((tmp_path / "resources").iterdir()))
     monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path / "cache"))
     found = load_model("small").predict(ASKED)
     pd.testing.assert_frame_equal(found, load_model(models / "panel").predict(ASKED))
-    stack = resolve_model("small") / "regression" / "stack.safetensors"
-    first = stack.stat().st_ino
-    assert load_model("small").model.labels and stack.stat().st_ino == first
-    stack.write_bytes(b"")
+    (resolve_model("small") / "regression" / "stack.safetensors").write_bytes(b"")
     pd.testing.assert_frame_equal(found, load_model("small").predict(ASKED))
 
 

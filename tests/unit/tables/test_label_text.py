@@ -161,7 +161,7 @@ def test_dates_are_read_as_people_write_them(texts, days):
     ("texts", "message"),
     [
         (["2001", "soon"], "'soon' is neither"), (["nan"], "'nan'"), (["2023", "2_024"], "'2_024' is neither"),
-        (["2001", "2001-05-03"], "numbers and dates"), (["1 Jan 99999999999"], "is neither"),
+        (["2001", "2001-05-03", "2002"], "'2001-05-03' is a date"), (["1 Jan 99999999999"], "is neither"),
         (["3/4/2021", "5/5/2021"], "'3/4/2021' may begin with the day or with the month: write it as 2024-05-31"),
         (["31/4/2021", "13/4/2021"], "'31/4/2021' is neither"),
         (["13/4/2021", "4/13/2021"], "days come first in '13/4/2021' and months in '4/13/2021'"),

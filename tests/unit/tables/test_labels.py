@@ -187,12 +187,12 @@ def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
 
 
 def test_a_label_that_cannot_be_read_is_a_gap_of_its_own_target(tmp_path):
-    rows = [f"{'C' * size},{size},{'n.d.' if size % 3 else size}" for size in range(1, 31)]
-    found = read_labelled(given(tmp_path, "smiles,a,b", *rows, "CF,?,n.d.", targets=("a", "b")), "mol")
+    rows = [f"{'C' * size},{size},{'<LOD' if size % 3 else size}" for size in range(1, 31)]
+    found = read_labelled(given(tmp_path, "smiles,a,b", *rows, "CF,n.b.,<LOD", targets=("a", "b")), "mol")
     assert [row.labels[0] for row in found.rows] == list(range(1, 31))
     assert [row.labels[1] for row in found.rows if not row.gaps] == list(range(3, 31, 3))
-    assert found.rows[0].gaps == {1: "b is 'n.d.', not a number"}
-    assert found.skipped == [(31, "CF", "a is '?', not a number; b is 'n.d.', not a number")]
+    assert found.rows[0].gaps == {1: "b is '<LOD', not a number"}
+    assert found.skipped == [(31, "CF", "b is '<LOD', not a number")]
 
 
 def test_a_column_with_only_bounds_is_refused(tmp_path):
@@ -299,6 +299,12 @@ def test_skipped_rows_are_named_as_a_spreadsheet_counts_them(tmp_path, rows, las
     (sentence,) = remarks(*read_given(tmp_path, [*chains(40), *rows, "C(,1"], log10=("y",)))
     assert sentence.startswith(f"{len(rows) + 1} rows were skipped, ") and f"{len(rows)} of them as 0" in sentence
     assert "row 42 (y is 0, which" in sentence and last in sentence and (", ..." in sentence) == (len(rows) > 2)
+
+
+def test_dates_in_place_of_labels_and_labels_below_what_is_measured_are_pointed_at(tmp_path):
+    assert "45001" in remarks(*read_given(tmp_path, [f"{'C' * k}O,{45_000 + k}" for k in range(1, 20)]))[-1]
+    rows = [f"{'C' * k}O,{0.001 if k < 4 else k}" for k in range(1, 20)]
+    assert "3 labels are below 10 pM in nM" in remarks(*read_given(tmp_path, rows, negative_log_molar=("nM",)))[-1]
 
 
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])

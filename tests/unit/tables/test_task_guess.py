@@ -24,6 +24,7 @@ def column(*labels: str, name: str = "y") -> Column:
         (["-1", "1", ""], "multiclass", ("-1", "1")), (["<1", ">2"], "regression", ()),
         (["12 +- 3", "~120", "45", "1.5"], "regression", ()), (["1.2e-5 M", "5 nM", "7 uM"], "regression", ()),
         (["1,234", "11,748,976", "8'709.6", "2"], "regression", ()),
+        (["+", "-", "++", "k.A."], "multiclass", ("+", "++", "-")), (["-", "?", "#WERT!", "1.5"], "regression", ()),
         (["3 mg", "4 mg", "5"], "multiclass", ("3 mg", "4 mg", "5")),
     ],
 )  # fmt: skip

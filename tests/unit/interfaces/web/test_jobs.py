@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ def finished(number: str = NUMBER) -> Job:
     answers = PretendedService().predict(rows, Options())
     options = Options(interval=0.8, conditions={"temperature": "25"})
     columns = ["na\udcefme", "smiles"]
-    return Job(number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done", header=1)
+    return Job(
+        number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done", header=1, delimiter=";"
+    )
 
 
 def keep(folder: Path, job: Job, facts: ModelFacts = FACTS) -> ResultStore:
@@ -101,7 +104,7 @@ def test_a_column_with_a_text_is_one_of_texts_in_the_workbook_and_precise_number
     job.added = [ADDED[0].model_copy(update={"kind": "precise"}), *ADDED[1:]]
     job.rows[0].fields[0], job.answers[0].nearest = "=1+1", "<-6.5"
     job.answers[0].predictions["length"].value = 1_000_001.25125
-    assert b",1000001.25125," in saved_table(job, ".csv")
+    assert b";1000001.25125;" in saved_table(job, ".csv")
     sheet = openpyxl.load_workbook(io.BytesIO(saved_table(job, ".xlsx"))).active
     cells = {first.value: [(cell.value, cell.data_type) for cell in rest] for first, *rest in sheet.columns}
     assert cells["na?me"] == [("=1+1", "s"), (None, "n")] and cells["length"] == [(1_000_001.25125, "n"), (None, "n")]
@@ -134,3 +137,6 @@ def test_the_csv_by_hand():
         ["'=cmd()", "CXe", "-1", "3", "2", "4", "C", "0.5", "No training molecule contains Xe.", ""],
         ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "", "X cannot be read"],
     ]
+    rows = [replace(table.rows[0], fields=["1,5", "CXe", "-1"])]
+    german = replace(table, rows=rows, answers=table.answers[:1], delimiter=";")
+    assert saved_table(german, ".csv").splitlines()[1].startswith(b"1,5;CXe;-1;3;2;4;C;0,5;")

@@ -1,5 +1,7 @@
 """What is shown of a table and of one molecule, and what a pasted text is, by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from graphormer_sepnorm.interfaces.web.pages import (
     grouped,
     grouped_bars,
     listed_columns,
+    make_pages,
     offered_columns,
     shown_rows,
     widths,
@@ -196,3 +199,11 @@ TABLES = [
 @pytest.mark.parametrize("text", [*LISTS, *TABLES])
 def test_what_a_pasted_text_is(text):
     assert kind_of_text(text) == (".csv" if text in TABLES else ".smi")
+
+
+def test_a_footnote_on_equal_labels_is_of_a_target_that_is_shown():
+    known = {name: schemas.EndpointFacts(frequent=(2.0, 0.3)) for name in ("alpha", "beta")}
+    facts = PretendedService().facts().model_copy(update={"endpoints": known})
+    values = {"options": schemas.Options(), "confidences": [], "shown": {"beta": 1}}
+    text = make_pages(SimpleNamespace(facts=facts, limits=None))("bars_hint.html", **values).body.decode()
+    assert "30 % of the training values of beta equal 2" in text and "alpha" not in text
