@@ -167,11 +167,10 @@ def reproduce_section(page: Reported) -> Section:
     facts = {"graphormer_sepnorm": __version__, "RDKit": rdBase.rdkitVersion, "PyTorch": torch.__version__}
     facts |= {"digest of the model": model_digest(page.run.path)} if page.run.stack.exists() else {}
     facts |= {f"SHA-256 of {table}": sha256_of_file(table) for table in tables}
-    kept = next((run.command for run in (page.run, page.run.fold(0)) if run.command.exists()), None)
-    shell = json.loads(kept.read_bytes()).get("shell") if kept else None
-    command = "The command of the training:", f"{shell} --out {shlex.quote(str(page.run))}"
-    grid = Grid.of({"": list(facts), "version or digest": list(facts.values())})
-    return Section("Reproduce", words("use.reproduce"), (grid,), commands=(command,) if shell else ())
+    kept = [json.loads(each.command.read_bytes()) for each in (page.run, page.run.fold(0)) if each.command.exists()]
+    shell = [f"{each['shell']} --out {shlex.quote(str(page.run))}" for each in kept[:1] if "shell" in each]
+    grid, title = Grid.of({"": list(facts), "version or digest": list(facts.values())}), "The command of the training:"
+    return Section("Reproduce", words("use.reproduce"), (grid,), commands=tuple((title, each) for each in shell))
 
 
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (

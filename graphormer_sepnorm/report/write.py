@@ -162,7 +162,7 @@ def lines_out_of_fold(trained: Trained) -> list[list]:
                 both = intervals.ends(level, out.values[inside], out.spread[inside], labels.task.limits)
                 ends[inside] = np.stack(both, axis=-1)
     learnt = zip([row for row in table.rows if row.split != "test"], folds.numbers.tolist(), strict=True)
-    rows = [[row.number, row.smiles, f"fold-{fold}", *label_texts(row)] for row, fold in learnt if fold >= 0]
+    rows: list[list] = [[row.number, row.smiles, f"fold-{at}", *label_texts(row)] for row, at in learnt if at >= 0]
     names = [table.names.get(number, "") for number, *_ in rows] if table.names else []
     values = trained.fitted.model.final(out.values)
     values = values if np.isnan(ends).all() else np.hstack([values, ends.reshape(len(values), -1)])
