@@ -88,8 +88,7 @@ def known_molecules(new: Structures, learnt: Structures) -> dict[str, int]:
 
 def known_words(result: dict) -> str:
     """How far the ``known_molecules`` of a result on ``n`` rows spoil its score; "" if there are none."""
-    former = zip((*KNOWN, "n"), ("training_molecules", "training_families", ""), strict=True)
-    same, alike, rows = (result.get(name, result.get(before, 0)) for name, before in former)
+    same, alike, rows = (result.get(name, 0) for name in (*KNOWN, "n"))
     if not same + alike:
         return ""
     what = "a training molecule" if not alike else "a training molecule, or a salt, stereoisomer or charged form of one"
