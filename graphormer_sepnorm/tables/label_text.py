@@ -16,29 +16,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
 MISSING = (
-    "",
-    *[
-        "na",
-        "nan",
-        "n/a",
-        "null",
-        "none",
-        "-",
-        "?",
-        "nd",
-        "n.d.",
-        "n.b.",
-        "k.a.",
-        "nv",
-        "#n/a",
-        "<na>",
-        "#value!",
-        "#ref!",
-        "#nv",
-        "#wert!",
-        "#bezug!",
-    ],
-)
+    "", "na", "nan", "n/a", "null", "none", "-", "?", "nd", "n.d.", "n.b.", "k.a.", "nv", "#n/a", "<na>", "#value!",
+    "#ref!", "#nv", "#wert!", "#bezug!",
+)  # fmt: skip
 PAIRS = (
     "0 1", "false true", "no yes", "inactive active", "negative positive", "low high", "insoluble soluble",
     "nontoxic toxic", "non-toxic toxic", "impermeable permeable", "unstable stable", "non-inhibitor inhibitor",

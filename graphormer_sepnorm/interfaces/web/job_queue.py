@@ -205,8 +205,8 @@ class JobQueue:
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
         request = job.options, job.columns, rows, job.columns[place], job.added
-        lines = {"header": job.header, "delimiter": job.delimiter}
-        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *request, **lines))
+        number = secrets.token_hex(16)
+        return self.enqueue(Job(number, None, job.shown, *request, header=job.header, delimiter=job.delimiter))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
