@@ -17,10 +17,10 @@ from graphormer_sepnorm.runs.zoo import (
     resolve_model,
     write_archive,
 )
-from graphormer_sepnorm.table_model.evaluate import check_table, kept_options, unfinished_words
+from graphormer_sepnorm.table_model.evaluate import check_table, unfinished_words
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
-from graphormer_sepnorm.tables.prepared_table import MEASUREMENTS, TABLE
+from graphormer_sepnorm.tables.prepared_table import MEASUREMENTS, TABLE, kept_options
 from graphormer_sepnorm.tasks.scales import named_unit
 
 PROSPECTIVE = "prospective.csv"  # the log of an update
@@ -74,7 +74,7 @@ def without_folders(facts: bytes) -> bytes:
 
 def card_of(run: RunFolder, model: TableModel) -> ModelCard:
     rows = model.trust.rows if model.trust else None
-    options, scores = kept_options(run), run.saved_test().get("out_of_fold", {}).get(STACK, {})
+    options, scores = kept_options(run.path), run.saved_test().get("out_of_fold", {}).get(STACK, {})
     rmse = scores.get("rmse") if len(model.targets) == 1 else None
     counts = dict(zip(model.targets, rows.labelled if rows else (), strict=False))
     units, endpoints = dict(zip(options.targets, options.units, strict=False)), {}

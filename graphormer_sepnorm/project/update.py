@@ -25,7 +25,7 @@ from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.runs.zoo import SHARED, model_digest, resolve_model
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale, unfinished_words
+from graphormer_sepnorm.table_model.evaluate import other_scale, unfinished_words
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import error_words
@@ -34,7 +34,7 @@ from graphormer_sepnorm.table_run import READING, Plan, costs, train_labelled
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.label_text import in_order, is_number, periods, read_times
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts, read_measurements
+from graphormer_sepnorm.tables.prepared_table import TABLE, kept_options, label_texts, read_measurements
 from graphormer_sepnorm.tables.rows import LabelledRow
 from graphormer_sepnorm.tables.splits import structures_of
 from graphormer_sepnorm.tables.writers.base import as_csv
@@ -68,7 +68,7 @@ class Model:
             raise InputError(f"{name} is no run folder that train FILE wrote, which could be updated")
         if words := unfinished_words(run):
             raise InputError(words)
-        options = kept_options(run)
+        options = kept_options(run.path)
         rows, names = read_measurements(run.path, options)
         model, facts = TableModel.load(run.path), (run.path / TABLE).with_suffix(".json")
         config = config_from_json(json.dumps(json.loads(facts.read_bytes())["config"]), str(facts))

@@ -2,15 +2,12 @@
 
 Axis letters: K members, M test molecules, T targets."""
 
-import json
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
@@ -39,12 +36,10 @@ from graphormer_sepnorm.table_model.scores import (
     without,
 )
 from graphormer_sepnorm.table_model.stacking import each_by_itself
-from graphormer_sepnorm.tables.formats import open_table
-from graphormer_sepnorm.tables.formats.text import is_file
 from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import read_usable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, samples_of_split
+from graphormer_sepnorm.tables.prepared_table import TABLE, kept_options, learnt_column, read_labels, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes, Structures, known_molecules, structures_of
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.tasks.scales import named_unit
@@ -103,7 +98,7 @@ def evaluate_new(
     assert model.trust is not None
     check_table(run.path)
     column = smiles_column or learnt_column([run.path], table, delimiter, sheet)
-    options = replace(kept_options(run), path=table, smiles_column=column, delimiter=delimiter, sheet=sheet)
+    options = replace(kept_options(run.path), path=table, smiles_column=column, delimiter=delimiter, sheet=sheet)
     options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0, test_csv=None)
     options = replace(options, weight_column=None, id_column=None)
     refuse_other_classes(model.task)
@@ -165,25 +160,6 @@ def refuse_other_classes(task: TaskConfig) -> None:
 def learnt_structures(run: RunFolder, model: TableModel) -> Structures:
     smiles = [text for split in ("train", "val") for text in read_labels(run.path / TABLE, model.task, split)[0]]
     return structures_of(model.featurizer, smiles)
-
-
-def kept_options(run: RunFolder) -> TableOptions:
-    """The options with which a run folder's table was read; raises InputError if they are missing or damaged."""
-    path = (run.path / TABLE).with_suffix(".json")
-    try:
-        return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
-        raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
-
-
-def learnt_column(models: Iterable[Path], table: str, *reading: str | None) -> str | None:
-    """The SMILES column that was named to train the first of the models, of those that a file has; None without any."""
-    for path in models if is_file(table) else ():
-        with suppress(InputError):
-            if name := kept_options(RunFolder(path)).smiles_column:
-                with open_table(table, name, *reading):
-                    return name
-    return None
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
@@ -292,7 +268,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "task": model.kind,
         "targets": list(model.targets),
         "predicts": probability_words(model.task),
-        **(settings_of(kept_options(run)) if with_table else {"training_data": None}),
+        **(settings_of(kept_options(run.path)) if with_table else {"training_data": None}),
         "conditions": [condition_words(column) for column in model.conditions.columns] or None,
         "molecules": sum(counts[:-1]) if with_table else None,  # that were learnt
         "test_molecules": counts[-1] or None,

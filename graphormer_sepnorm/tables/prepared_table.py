@@ -5,13 +5,13 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Sample, read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig, config_to_json
@@ -19,6 +19,8 @@ from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.text import is_file
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tables.writers.base import as_csv, as_utf8
@@ -89,6 +91,25 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
             kept = first.setdefault((row.split, row.conditions), row.number) if labelled.measured else row.number
             lines.append([duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row), kept])
     return named_lines(lines, labelled)
+
+
+def kept_options(folder: Path) -> TableOptions:
+    """The options with which a run folder's table was read; raises InputError if they are missing or damaged."""
+    path = (folder / TABLE).with_suffix(".json")
+    try:
+        return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
+
+
+def learnt_column(models: Iterable[Path], table: str, *reading: str | None) -> str | None:
+    """The SMILES column that was named to train the first of the models, of those that a file has; None without any."""
+    for folder in models if is_file(table) else ():
+        with contextlib.suppress(InputError):
+            if name := kept_options(folder).smiles_column:
+                with open_table(table, name, *reading):
+                    return name
+    return None
 
 
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:

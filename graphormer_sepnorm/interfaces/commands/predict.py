@@ -83,10 +83,10 @@ def predict(
         from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
         from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.evaluate import learnt_column
         from graphormer_sepnorm.table_model.load import digests_of
         from graphormer_sepnorm.tables.formats import is_library
         from graphormer_sepnorm.tables.formats.text import refuse_missing
+        from graphormer_sepnorm.tables.prepared_table import learnt_column
 
     models, source = models_and_source(model_and_input)
     refuse_unknown(models)

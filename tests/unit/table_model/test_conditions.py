@@ -96,7 +96,7 @@ def test_conditions_that_are_given_are_those_of_all_molecules():
     for given, message in (
         ({"pH": "7"}, "pH is not a condition of the model, which reads temperature, assay"),
         ({"assay": "c"}, "assay is 'c': the model knows a, b"),
-        ({"temperature": "1,000"}, "temperature is '1,000': write 1000 or 1.000"),
+        ({"temperature": "1,000"}, "temperature is '1,000', which may be 1000 or 1.000"),
         ({"temperature": "warm"}, "temperature is 'warm', not a number"),
     ):
         with pytest.raises(InputError, match=message):
