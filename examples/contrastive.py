@@ -30,10 +30,10 @@ from tqdm import tqdm
 
 from graphormer_sepnorm import Graphormer, reestimate_batch_norm
 from graphormer_sepnorm.chem.features import (
+    BOND_ORDERS,
     FEATURIZERS,
     FOR_TABLES,
     ZINC_ATOM_TYPES,
-    ZINC_BOND_INDEX,
     read_graphs,
     read_molecules,
 )
@@ -50,7 +50,7 @@ from graphormer_sepnorm.recipes import slim
 
 BATCH = 64
 MEASURED = 1000  # molecules whose views are compared, at most
-BONDS = {index + 1: kind for kind, index in ZINC_BOND_INDEX.items()}  # types of bonds start at 1, features at 0
+BONDS = {index + 1: kind for kind, index in BOND_ORDERS.items()}  # types of bonds start at 1, features at 0
 SCRATCH = dict(zip(NORMS, ("sharenorm", "sepnorm", "sepnorm-layernorm"), strict=True))
 FOUNDATION = dict(zip(NORMS, ("sharenorm-batchnorm", "sepnorm-batchnorm", "sepnorm-layernorm-batchnorm"), strict=True))
 MODELS = {"scratch": SCRATCH, "foundation": FOUNDATION}

@@ -6,7 +6,7 @@ OGB's features are copied, because importing ``ogb`` starts threads that look fo
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,6 @@ ZINC_ATOM_TYPES = (
     "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
     "S -", "I", "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
 )  # fmt: skip
-ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
-ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
 
 
 @dataclass(frozen=True)
@@ -56,22 +54,23 @@ def each(kind: type, methods: str) -> tuple[Callable[[Sequence], Iterable], ...]
     return tuple(partial(map, getattr(kind, method)) for method in methods.split())
 
 
-@dataclass(frozen=True)
-class FeatureRows:
-    """Features of atoms or bonds, computed once for all that have the same ``inputs``."""
+def feature_rows(
+    sizes: tuple[int, ...], inputs: Iterable[Callable[[Sequence], Iterable]], compute: Callable[..., Iterable[int]]
+) -> Callable[[Sequence], np.ndarray]:
+    """A function of all atoms or bonds of a molecule to uint8 [len(parts), len(sizes)]; raises as ``compute``.
 
-    width: int
-    inputs: tuple[Callable[[Sequence], Iterable], ...]  # each gives one value per atom or bond of a molecule
-    compute: Callable[[Chem.Atom | Chem.Bond], list[int]]
-    known: dict[tuple, bytes] = field(default_factory=dict)  # by the results of inputs
+    Each of ``inputs`` gives a value per part, from which ``compute`` gives the features; each is less than its size.
+    """
 
-    def __call__(self, parts: Sequence[Chem.Atom | Chem.Bond]) -> np.ndarray:
-        """Features of all atoms or bonds of a molecule: uint8 [len(parts), width]; raises as ``compute``."""
-        keys = list(zip(*(read(parts) for read in self.inputs), strict=True))
-        if not self.known.keys() >= set(keys):
-            self.known.update((key, bytes(self.compute(part))) for key, part in zip(keys, parts, strict=True))
-        rows = b"".join(map(self.known.__getitem__, keys))
-        return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
+    @cache
+    def row(*values: Any) -> bytes:
+        return bytes(min(feature, size - 1) for feature, size in zip(compute(*values), sizes, strict=True))
+
+    def rows(parts: Sequence) -> np.ndarray:
+        found = b"".join(map(row, *(read(parts) for read in inputs)))
+        return np.frombuffer(found, np.uint8).reshape(-1, len(sizes))
+
+    return rows
 
 
 def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
@@ -99,8 +98,8 @@ class Featurizer:
 
     atom_sizes: tuple[int, ...]
     bond_sizes: tuple[int, ...]
-    atom_rows: FeatureRows
-    bond_rows: FeatureRows
+    atom_rows: Callable[[Sequence[Chem.Atom]], np.ndarray]  # as from ``feature_rows``
+    bond_rows: Callable[[Sequence[Chem.Bond]], np.ndarray]
     prepare: Callable[[Chem.Mol, str], Chem.Mol] = lambda mol, written: mol  # given the SMILES it was read from
     preparation: str = ""  # name in PREPARATIONS of what is done to molecules first
 
@@ -152,48 +151,33 @@ def ring_sizes(atoms: Sequence[Chem.Atom]) -> list[int]:
     return [rings.MinAtomRingSize(number) for number in range(len(atoms))]
 
 
-def mol_atom(atom: Chem.Atom) -> list[int]:
-    """Features of an atom that do not depend on how the molecule is written, within ``MOL_ATOM_SIZES``."""
-    ring = atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())  # 0 for none
-    features = [
-        atom.GetAtomicNum(),
-        ATOM_LABELS.get(label(atom), 0),
-        atom.GetTotalDegree(),
-        max(atom.GetFormalCharge() + MAX_CHARGE, 0),
-        atom.GetTotalNumHs(),
-        atom.GetNumRadicalElectrons(),
-        int(atom.GetHybridization()),
-        int(atom.GetIsAromatic()),
-        min(ring, LARGEST_RING) - 2 if ring else 0,
-    ]
-    return [min(feature, size - 1) for feature, size in zip(features, MOL_ATOM_SIZES, strict=True)]
+def mol_atom(ring: int, cip: str, number: int, degree: int, charge: int, *others: int) -> list[int]:
+    """Features of an atom that do not depend on how the molecule is written; ``ring`` is its size, 0 for none."""
+    size = min(ring, LARGEST_RING) - 2 if ring else 0
+    return [number, ATOM_LABELS.get(cip, 0), degree, max(charge + MAX_CHARGE, 0), *others, size]
 
 
-def mol_bond(bond: Chem.Bond) -> list[int]:
+def mol_bond(order: Chem.BondType, conjugated: bool, in_ring: bool, cip: str) -> list[int]:
     """Features of a bond that do not depend on how the molecule is written; 0 for an unknown bond type."""
-    order, stereo = BOND_ORDERS.get(bond.GetBondType(), 0), BOND_LABELS.get(label(bond), 0)
-    return [order, stereo, int(bond.GetIsConjugated()), int(bond.IsInRing())]
+    return [BOND_ORDERS.get(order, 0), BOND_LABELS.get(cip, 0), conjugated, in_ring]
 
 
-def zinc_atom_type(atom: Chem.Atom) -> list[int]:
-    """Atom type of the ZINC benchmark; raises InputError for an atom that has none."""
-    charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
-    name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
-    index = ZINC_ATOM_INDEX.get(name)
-    if atom.GetSymbol() not in ZINC_ATOM_INDEX:
-        raise InputError(f"element {atom.GetSymbol()} is not in this model's vocabulary")
-    if index is None or abs(charge) > 1 or atom.GetNumRadicalElectrons():
-        written = Chem.MolFragmentToSmiles(atom.GetOwningMol(), [atom.GetIdx()], allHsExplicit=True)
-        raise InputError(f"the atom {written} is not in this model's vocabulary")
-    return [index]
+def zinc_atom(symbol: str, charge: int, written: int, hydrogens: int, electrons: int) -> list[int]:
+    """Atom type of the ZINC benchmark, by the hydrogens that are written; raises InputError for other atoms."""
+    name = symbol + (f" H{written}" if written else "") + (" +" if charge > 0 else " -" if charge else "")
+    if symbol not in ZINC_ATOM_TYPES:
+        raise InputError(f"element {symbol} is not in this model's vocabulary")
+    if name not in ZINC_ATOM_TYPES or abs(charge) > 1 or electrons:
+        atom = Chem.MolFromSmiles(f"[{symbol}H{hydrogens}{charge:+}]", sanitize=False)
+        raise InputError(f"the atom {Chem.MolToSmiles(atom, allHsExplicit=True)} is not in this model's vocabulary")
+    return [ZINC_ATOM_TYPES.index(name)]
 
 
-def zinc_bond_type(bond: Chem.Bond) -> list[int]:
+def zinc_bond(order: Chem.BondType) -> list[int]:
     """Bond order; raises InputError for a bond type that the ZINC benchmark does not have."""
-    index = ZINC_BOND_INDEX.get(bond.GetBondType())
-    if index is None:
-        raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
-    return [index]
+    if order is Chem.BondType.AROMATIC or order not in BOND_ORDERS:
+        raise InputError(f"bond type {order.name.lower()} is not in this model's vocabulary")
+    return [BOND_ORDERS[order]]
 
 
 # Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
@@ -208,61 +192,46 @@ OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "S
 OGB_MAX_CHARGE = 5
 
 
-def ogb_atom(atom: Chem.Atom) -> list[int]:
+def ogb_atom(
+    number: int, tag: Any, degree: int, charge: int, hydrogens: int, electrons: int, hybridization: Any, *others: int
+) -> list[int]:
     """The nine features of OGB's ``atom_to_feature_vector``."""
-    number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
-    features = [
-        number - 1 if number else 118,
-        place(OGB_CHIRAL_TAGS, str(atom.GetChiralTag())),
-        atom.GetTotalDegree(),
-        charge + OGB_MAX_CHARGE if abs(charge) <= OGB_MAX_CHARGE else 2 * OGB_MAX_CHARGE + 1,
-        atom.GetTotalNumHs(),
-        atom.GetNumRadicalElectrons(),
-        place(OGB_HYBRIDIZATIONS, str(atom.GetHybridization())),
-        int(atom.GetIsAromatic()),
-        int(atom.IsInRing()),
-    ]
-    return [min(feature, size - 1) for feature, size in zip(features, OGB_ATOM_SIZES, strict=True)]
+    charge = charge + OGB_MAX_CHARGE if abs(charge) <= OGB_MAX_CHARGE else 2 * OGB_MAX_CHARGE + 1
+    element, chirality = number - 1 if number else 118, place(OGB_CHIRAL_TAGS, tag)
+    return [element, chirality, degree, charge, hydrogens, electrons, place(OGB_HYBRIDIZATIONS, hybridization), *others]
 
 
-def ogb_bond(bond: Chem.Bond) -> list[int]:
+def ogb_bond(order: Chem.BondType, stereo: Chem.BondStereo, conjugated: bool) -> list[int]:
     """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo outside its vocabulary."""
-    stereo = str(bond.GetStereo())
-    if stereo not in OGB_STEREO:
-        raise InputError(f"bond stereo {stereo.removeprefix('STEREO').lower()} is not in this model's vocabulary")
-    return [place(OGB_ORDERS, str(bond.GetBondType())), OGB_STEREO.index(stereo), int(bond.GetIsConjugated())]
+    if stereo.name not in OGB_STEREO:
+        raise InputError(f"bond stereo {stereo.name.removeprefix('STEREO').lower()} is not in this model's vocabulary")
+    return [place(OGB_ORDERS, order), OGB_STEREO.index(stereo.name), conjugated]
 
 
-def place(vocabulary: tuple[str, ...], word: str) -> int:
-    """The index of a word in the vocabulary; the length of the vocabulary for other words."""
-    return vocabulary.index(word) if word in vocabulary else len(vocabulary)
+def place(vocabulary: tuple[str, ...], word: Any) -> int:
+    """The index of RDKit's name of something; the length of the vocabulary for other names."""
+    return vocabulary.index(word.name) if word.name in vocabulary else len(vocabulary)
 
 
-# What all atoms of OGB and of "mol" have in common.
-SURROUNDINGS = "GetTotalDegree GetFormalCharge GetTotalNumHs GetNumRadicalElectrons GetHybridization GetIsAromatic"
-ZINC_ATOMS = FeatureRows(
-    1, each(Chem.Atom, "GetAtomicNum GetFormalCharge GetNumExplicitHs GetNumRadicalElectrons"), zinc_atom_type
-)
-ZINC_BONDS = FeatureRows(1, each(Chem.Bond, "GetBondType"), zinc_bond_type)
-OGB_ATOMS = FeatureRows(
-    len(OGB_ATOM_SIZES), each(Chem.Atom, f"GetAtomicNum GetChiralTag {SURROUNDINGS} IsInRing"), ogb_atom
-)
-OGB_BONDS = FeatureRows(len(OGB_BOND_SIZES), each(Chem.Bond, "GetBondType GetStereo GetIsConjugated"), ogb_bond)
 # Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
 # smallest ring (none, 3, 4, ... atoms).
 MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LARGEST_RING - 1)
 MOL_BOND_SIZES = (5, 3, 2, 2)  # order (0 another), CIP label, conjugated, in a ring
-LABELS = partial(map, label)
-MOL_ATOMS = FeatureRows(
-    len(MOL_ATOM_SIZES), (*each(Chem.Atom, f"GetAtomicNum {SURROUNDINGS}"), LABELS, ring_sizes), mol_atom
-)
-MOL_BONDS = FeatureRows(
-    len(MOL_BOND_SIZES), (*each(Chem.Bond, "GetBondType GetIsConjugated IsInRing"), LABELS), mol_bond
-)
+ZINC_ATOM_SIZES, ZINC_BOND_SIZES = (len(ZINC_ATOM_TYPES),), (4,)
+LABELS, OTHERS = partial(map, label), "GetTotalNumHs GetNumRadicalElectrons GetHybridization GetIsAromatic"
+MOL_ATOM = ring_sizes, LABELS, *each(Chem.Atom, f"GetAtomicNum GetTotalDegree GetFormalCharge {OTHERS}")
+MOL_BOND = *each(Chem.Bond, "GetBondType GetIsConjugated IsInRing"), LABELS
+OGB_ATOM = each(Chem.Atom, f"GetAtomicNum GetChiralTag GetTotalDegree GetFormalCharge {OTHERS} IsInRing")
+OGB_BOND = each(Chem.Bond, "GetBondType GetStereo GetIsConjugated")
+ZINC_ATOM = each(Chem.Atom, "GetSymbol GetFormalCharge GetNumExplicitHs GetTotalNumHs GetNumRadicalElectrons")
+ZINC_BOND = each(Chem.Bond, "GetBondType")
+MOL = feature_rows(MOL_ATOM_SIZES, MOL_ATOM, mol_atom), feature_rows(MOL_BOND_SIZES, MOL_BOND, mol_bond)
+OGB = feature_rows(OGB_ATOM_SIZES, OGB_ATOM, ogb_atom), feature_rows(OGB_BOND_SIZES, OGB_BOND, ogb_bond)
+ZINC = feature_rows(ZINC_ATOM_SIZES, ZINC_ATOM, zinc_atom), feature_rows(ZINC_BOND_SIZES, ZINC_BOND, zinc_bond)
 AS_WRITTEN = {
-    "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, canonical_kekule),
-    "ogb": Featurizer(OGB_ATOM_SIZES, OGB_BOND_SIZES, OGB_ATOMS, OGB_BONDS),
-    "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, with_stereo_labels),
+    "zinc": Featurizer(ZINC_ATOM_SIZES, ZINC_BOND_SIZES, *ZINC, canonical_kekule),
+    "ogb": Featurizer(OGB_ATOM_SIZES, OGB_BOND_SIZES, *OGB),
+    "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, *MOL, with_stereo_labels),
 }
 FEATURIZERS = AS_WRITTEN | {
     f"{name}-{preparation}": replace(found, preparation=preparation)
@@ -274,13 +243,12 @@ FOR_TABLES = "mol"  # SMILES in users' tables may be written in any form
 
 def as_written(featurizer: str) -> str:
     """The name of the featurizer with the same features and no preparation."""
-    preparation = FEATURIZERS[featurizer].preparation
-    return featurizer.removesuffix(f"-{preparation}") if preparation else featurizer
+    return featurizer.partition("-")[0]
 
 
 def prepared_name(featurizer: str, preparation: str) -> str:
     """The name of the featurizer with the same features and another preparation, or none for ""."""
-    return f"{as_written(featurizer)}-{preparation}" if preparation else as_written(featurizer)
+    return f"{as_written(featurizer)}-{preparation}".removesuffix("-")
 
 
 def without_salts(featurizer: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdMolDescriptors import GetFeatureInvariants
-from rdkit.DataStructs import BitVectToFPSText, CreateFromFPSText, ExplicitBitVect
+from rdkit.DataStructs import BitVectToFPSText, ExplicitBitVect
 
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
@@ -32,7 +32,6 @@ KINDS: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 2", ERG)  # of new
 UNRECORDED: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 1", ERG)  # of files that do not name theirs
 TORSIONS = rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
 PARTS_OF_ONE = 10  # ErG counts are stored in tenths
-Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 
 
 def morgan_counts(mol: Chem.Mol) -> np.ndarray:
@@ -52,11 +51,6 @@ def packed(bits: ExplicitBitVect) -> np.ndarray:
     return np.frombuffer(bytes.fromhex(BitVectToFPSText(bits)), np.uint8)
 
 
-def unpacked(row: np.ndarray) -> ExplicitBitVect:
-    """The fingerprint from the bytes of ``packed``."""
-    return CreateFromFPSText(row.tobytes().hex())
-
-
 def pick_diverse(mols: Sequence[Chem.Mol], count: int, distance: float) -> list[int]:
     """The numbers to pick of molecules in order of preference: by sphere exclusion, then the first others."""
     from rdkit.SimDivFilters.rdSimDivPickers import LeaderPicker  # its import takes a while
@@ -71,24 +65,13 @@ def pick_diverse(mols: Sequence[Chem.Mol], count: int, distance: float) -> list[
 
 
 @cache
-def counters() -> dict[str, Counter]:
-    """For each kind, a function of a molecule and its feature invariants: integers [SIZE] or fewer."""
-    pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
-    chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
-    return {
-        MORGAN: lambda mol, features: ENVIRONMENTS.GetCountFingerprintAsNumPy(mol),
-        "feature-morgan 1": lambda mol, features: ENVIRONMENTS.GetCountFingerprintAsNumPy(
-            mol, customAtomInvariants=features
-        ),
-        "atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),
-        "chiral-atom-pairs 1": lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
-        "feature-atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(
-            mol, customAtomInvariants=features
-        ),
-        "torsions 1": lambda mol, features: torsions(mol),
-        "torsions 2": lambda mol, features: open_torsions(mol),
-        ERG: reduced_graph,
-    }
+def counters() -> dict[str, Callable[..., np.ndarray]]:
+    """For each kind, a function of a molecule, and of the invariants of its atoms: integers [SIZE] or fewer."""
+    pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE).GetCountFingerprintAsNumPy
+    chiral = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True).GetCountFingerprintAsNumPy
+    environments = dict.fromkeys((MORGAN, "feature-morgan 1"), ENVIRONMENTS.GetCountFingerprintAsNumPy)
+    others = {"torsions 1": torsions, "torsions 2": open_torsions, ERG: reduced_graph}
+    return environments | dict(zip(PAIRS, (pairs, chiral, pairs), strict=True)) | others
 
 
 def known_kinds(
@@ -103,13 +86,9 @@ def known_kinds(
     return tuple(kinds)
 
 
-def has_ring_of_three(mol: Chem.Mol) -> bool:
-    return any(len(ring) == 3 for ring in mol.GetRingInfo().AtomRings())
-
-
 def torsions(mol: Chem.Mol) -> np.ndarray:
     """Topological torsions: uint32 [SIZE]. A ring of three atoms is one, from its first atom in canonical order."""
-    if has_ring_of_three(mol):
+    if 3 in map(len, mol.GetRingInfo().AtomRings()):
         mol = Chem.RenumberAtoms(mol, np.argsort(list(Chem.CanonicalRankAtoms(mol))).tolist())
     return TORSIONS.GetCountFingerprintAsNumPy(mol)
 
@@ -117,7 +96,7 @@ def torsions(mol: Chem.Mol) -> np.ndarray:
 def open_torsions(mol: Chem.Mol) -> np.ndarray:
     """Topological torsions of four different atoms: uint32 [SIZE]."""
     counts = TORSIONS.GetCountFingerprintAsNumPy(mol)
-    if has_ring_of_three(mol):
+    if 3 in map(len, mol.GetRingInfo().AtomRings()):
         output = rdFingerprintGenerator.AdditionalOutput()
         output.AllocateBitPaths()
         TORSIONS.GetCountFingerprint(mol, additionalOutput=output)
@@ -126,7 +105,7 @@ def open_torsions(mol: Chem.Mol) -> np.ndarray:
     return counts
 
 
-def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
+def reduced_graph(mol: Chem.Mol) -> np.ndarray:
     """The ErG fingerprint, in tenths: uint32 [315]. Source: Stiefl et al., J. Chem. Inf. Model. 2006."""
     from rdkit.Chem.rdReducedGraphs import GetErGFingerprint  # its import takes a while
 
@@ -139,9 +118,9 @@ def counts_of(mol: Chem.Mol, kinds: Kinds) -> tuple[np.ndarray, np.ndarray]:
     """Positions int32 [Z] and counts uint16 [Z] of the non-zero entries; raises InputError if RDKit fails."""
     row = np.zeros((len(kinds), SIZE), np.uint32)
     with one_molecule():
-        features = list(GetFeatureInvariants(mol))
+        features = {"customAtomInvariants": list(GetFeatureInvariants(mol))}
         for part, kind in zip(row, kinds, strict=True):
-            counts = counters()[kind](mol, features)
+            counts = counters()[kind](mol, **(features if kind.startswith("feature-") else {}))
             part[: len(counts)] = counts
     places = np.flatnonzero(row)
     return places.astype(np.int32), row.ravel()[places].clip(max=LARGEST_COUNT).astype(np.uint16)

@@ -7,8 +7,7 @@ RDKit restores any form. Here hydrogens move in their group along alternating bo
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import accumulate
+from functools import cached_property
 
 from rdkit import Chem
 
@@ -30,10 +29,9 @@ COSTS = {
     "[OX1-][#6]": 4.0, "[OX1-]C=O": -4.0, "[OX1-][CX4]": 6.0, "[N-,n-]": 4.0, "[SX1-]": 1.0,
 }  # fmt: skip
 HYDROGEN_HALIDE = Chem.MolFromSmarts("[Cl,Br,I;H1]")
+PATTERNS = [(Chem.MolFromSmarts(text), value) for text, value in COSTS.items()]
 GROUP = re.compile(r"\(H\d*-?\d*,([\d,]+)\)")
 REPEATED = re.compile(r"(?:(\d+)\*)?(.*)")
-FORMULA = re.compile(r"(\d*)(.*)")
-ELEMENT = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
 @dataclass(frozen=True)
@@ -103,10 +101,7 @@ class Group:
 
     def at_one_atom(self, first: int, second: int) -> bool:
         """Whether two atoms have a neighbour in common."""
-        near = (
-            {other.GetIdx() for other in self.kekule.GetAtomWithIdx(atom).GetNeighbors()} for atom in (first, second)
-        )
-        return not set.isdisjoint(*near)
+        return len(Chem.GetShortestPath(self.kekule, first, second)) == 3
 
     def neighbours(self, form: Form) -> Iterator[Form]:
         """The forms that differ by the place of one hydrogen."""
@@ -119,14 +114,9 @@ class Group:
         """Atoms that can take the proton of a donor, each with an empty path."""
         for acceptor in self.atoms:
             pair = form.charges[donor], form.charges[acceptor]
-            if (pair == (0, -1) and acceptor in self.bases) or (pair == (1, 0) and self.symbols[acceptor] == "N"):
+            near = (other.GetFormalCharge() for other in self.kekule.GetAtomWithIdx(acceptor).GetNeighbors())
+            if (pair == (0, -1) and max(near, default=0) <= 0) or (pair == (1, 0) and self.symbols[acceptor] == "N"):
                 yield acceptor, ()
-
-    @cached_property
-    def bases(self) -> set[int]:
-        """Atoms of the molecule that are bases if they are negative: those without a positive neighbour."""
-        atoms = self.kekule.GetAtoms()
-        return {atom.GetIdx() for atom in atoms if all(other.GetFormalCharge() <= 0 for other in atom.GetNeighbors())}
 
     def paths(self, form: Form, donor: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Atoms that can take a hydrogen of a donor, each at the end of bonds that are single and double in turn."""
@@ -179,31 +169,19 @@ class Group:
         return form, len(near) > 1 or len(forms) == MOST_FORMS
 
 
-@cache
-def patterns() -> list[tuple[Chem.Mol, float]]:
-    """The patterns of ``COSTS``."""
-    return [(Chem.MolFromSmarts(text), value) for text, value in COSTS.items()]
-
-
 def cost(mol: Chem.Mol) -> float:
     """The sum of the ``COSTS``: the lower, the more usual is the form."""
-    return sum(value * len(mol.GetSubstructMatches(pattern, maxMatches=10_000)) for pattern, value in patterns())
+    return sum(value * len(mol.GetSubstructMatches(pattern, maxMatches=10_000)) for pattern, value in PATTERNS)
 
 
-def mobile_groups(inchi: str) -> list[list[int]]:
+def mobile_groups(inchi: str, mol: Chem.Mol) -> list[list[int]]:
     """The atoms of each group with mobile hydrogens, counted from 0, as RDKit numbers them."""
-    formula, *layers = inchi.split("/")[1:]
-    sizes = [
-        sum(int(count or 1) for symbol, count in ELEMENT.findall(symbols) if symbol != "H") or 1
-        for times, symbols in (FORMULA.findall(part)[0] for part in formula.split("."))
-        for _ in range(int(times or 1))
-    ]
-    layer = next((layer[1:] for layer in layers if layer.startswith("h")), "")
+    layer = next((layer[1:] for layer in inchi.split("/")[2:] if layer.startswith("h")), "")
     repeated = (REPEATED.findall(part)[0] for part in layer.split(";"))
     parts = [text for times, text in repeated for _ in range(int(times or 1))]
     return [
-        [start + int(number) - 1 for number in atoms.split(",")]
-        for start, part in zip(accumulate(sizes, initial=0), parts, strict=False)
+        [min(places) + int(number) - 1 for number in atoms.split(",")]
+        for places, part in zip(Chem.GetMolFrags(mol), parts, strict=False)
         for atoms in GROUP.findall(part)
     ]
 
@@ -213,7 +191,7 @@ def molecule_of_inchi(text: str) -> tuple[Chem.Mol, bool] | None:
     mol = Chem.MolFromInchi(text)
     if mol is None:
         return None
-    mobile, acids = mobile_groups(text), [match[0] for match in mol.GetSubstructMatches(HYDROGEN_HALIDE)]
+    mobile, acids = mobile_groups(text, mol), [match[0] for match in mol.GetSubstructMatches(HYDROGEN_HALIDE)]
     protons = "/p" in text or (acids and any(atom.GetFormalCharge() < 0 for atom in mol.GetAtoms()))
     if "/f" in text or not (mobile or protons):  # with fixed hydrogens, or with neither mobile ones nor protons
         return mol, False
@@ -223,11 +201,9 @@ def molecule_of_inchi(text: str) -> tuple[Chem.Mol, bool] | None:
     hetero = [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetSymbol() in ("N", "O", "S", "Se")]
     if protons:
         groups.append(Group(kekule, [*hetero, *acids], protons=True))
-    guess = len(groups) * mol.GetNumAtoms() > MOST_WORK
-    groups = [] if guess else groups
-    start = Form.of(kekule)
+    guess, start = len(groups) * mol.GetNumAtoms() > MOST_WORK, Form.of(kekule)
     form = Group(kekule, hetero).with_amides(start)
-    for _ in range(ROUNDS if groups else 0):
+    for _ in range(0 if guess or not groups else ROUNDS):
         before, guess = form, False
         for group in groups:
             form, unsure = group.best(form)

@@ -19,6 +19,7 @@ NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
 INCHI_KEY = re.compile(r"[A-Z]{14}-[A-Z]{10}(?![^- ])")
 PROTONATION = re.compile(r"(?<=^.{25})-[A-Z](?=$| )")  # of an InChIKey, its last letter
 NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
+BOND_OF_RING = Chem.MolFromSmarts("[R]-!@*")
 CATALOGS = ("PAINS", "BRENK")
 PROPERTIES: dict[str, Callable[[Chem.Mol], float]] = {
     "MolWt": rdMolDescriptors._CalcMolWt,
@@ -152,17 +153,9 @@ def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:
     from rdkit.Chem import BRICS  # its import takes a while
 
     with one_molecule():
-        ends = [atoms for atoms, _ in BRICS.FindBRICSBonds(mol)]
-        bonds = [mol.GetBondBetweenAtoms(*atoms).GetIdx() for atoms in ends] or bonds_of_rings(mol)
-        if not bonds:
-            return list(Chem.GetMolFrags(mol))
-        return list(Chem.GetMolFrags(Chem.FragmentOnBonds(mol, bonds, addDummies=False)))
-
-
-def bonds_of_rings(mol: Chem.Mol) -> list[int]:
-    """The single bonds outside rings with at least one end in a ring."""
-    single = [bond for bond in mol.GetBonds() if bond.GetBondType() is Chem.BondType.SINGLE and not bond.IsInRing()]
-    return [bond.GetIdx() for bond in single if bond.GetBeginAtom().IsInRing() or bond.GetEndAtom().IsInRing()]
+        ends = [atoms for atoms, _ in BRICS.FindBRICSBonds(mol)] or mol.GetSubstructMatches(BOND_OF_RING)
+        bonds = [mol.GetBondBetweenAtoms(*atoms).GetIdx() for atoms in ends]
+        return list(Chem.GetMolFrags(Chem.FragmentOnBonds(mol, bonds, addDummies=False) if bonds else mol))
 
 
 def fragment_smiles(mol: Chem.Mol, atoms: tuple[int, ...]) -> str:

@@ -22,6 +22,9 @@ MAX_RINGS = 500
 RINGS_PER_ATOM = 2  # boron cages have 1.6
 INCHI = "InChI="
 END_OF_STRUCTURE = "M  END"  # of a molfile
+# The atoms of a V3000 molfile, which RDKit reads in quadratic time, so they are counted first.
+ATOMS_OF_BLOCK = re.compile(r"^M  V30\s+BEGIN\s+ATOM\s*$(.*?)(?:^M  V30\s+END\s+ATOM|\Z)", re.MULTILINE | re.DOTALL)
+HEAVY_ATOM = re.compile(r"^M  V30[^\S\n]+\S+[^\S\n]+(?![HDT]\s)\S", re.MULTILINE)
 SPACE = "[ \t]+"  # ends a SMILES; a text with other white space is not a SMILES
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
@@ -188,31 +191,16 @@ def guess(molecule: object) -> str:
 def smiles_of_block(lines: list[str]) -> str:
     """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large."""
     block = "\n".join(lines).encode("ascii", "replace").decode()
-    atoms = num_heavy_atoms(lines)
+    atoms = sum(len(HEAVY_ATOM.findall(part)) for part in ATOMS_OF_BLOCK.findall(block))
     check_count("molecule", atoms, "atoms", MAX_ATOMS)
     with one_molecule():
         if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
             check_size(unsanitized)
-        mol = Chem.MolFromMolBlock(block)
-        if mol is None:
-            mol = Chem.MolFromMolBlock(block, sanitize=False)
+        mol = Chem.MolFromMolBlock(block) or Chem.MolFromMolBlock(block, sanitize=False)
         if mol is None:
             raise InputError("the record has no readable structure")
         refuse_incomplete(mol)
         return smiles_of(mol)
-
-
-def num_heavy_atoms(lines: list[str]) -> int:
-    """The number of heavy atoms in the text of a V3000 molfile, which RDKit reads in quadratic time; 0 for V2000."""
-    count, inside = 0, False
-    for line in lines:
-        if line.startswith("M  V30"):
-            fields = line.split(None, 5)[2:]
-            if fields[1:2] == ["ATOM"]:
-                inside = fields[0] == "BEGIN"
-            else:
-                count += inside and fields[1:2] not in (["H"], ["D"], ["T"])
-    return count
 
 
 def _read_strictly(text: str) -> Chem.Mol | None:
@@ -308,21 +296,20 @@ def with_settled_stereo(mol: Chem.Mol) -> Chem.Mol:
     """The molecule of a racemate or of relative stereo, the same for both of its mirror images."""
     if not mol.GetStereoGroups():
         return mol
-    settled = Chem.RWMol(mol)
-    groups = [group for group in mol.GetStereoGroups() if group.GetGroupType() in RELATIVE]
-    for group in groups:
-        if len(group.GetAtoms()) == 1:
-            settled.GetAtomWithIdx(group.GetAtoms()[0].GetIdx()).SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
-    centres = [[atom.GetIdx() for atom in group.GetAtoms()] for group in groups]
+    settled, several = Chem.RWMol(mol), []
+    for group in mol.GetStereoGroups():
+        if (kind := group.GetGroupType()) in RELATIVE:
+            centres = [atom.GetIdx() for atom in group.GetAtoms()]
+            if len(centres) == 1:
+                settled.GetAtomWithIdx(centres[0]).SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+            else:
+                several.append((kind, centres))
     settled.SetStereoGroups([])
-    several = [places for places in centres if len(places) > 1][:MAX_GROUPS]
-    turned = product(*([[], places] for places in several))
+    turned = product(*([[], centres] for _, centres in several[:MAX_GROUPS]))
     best = Chem.RWMol(min((mirrored(settled, each) for each in turned), key=Chem.MolToSmiles))
-    smiles, kept = Chem.MolToSmiles(best), []
-    for group, places in zip(groups, centres, strict=True):
-        if len(places) > 1 and Chem.MolToSmiles(mirrored(best, [places])) != smiles:
-            kept.append(Chem.CreateStereoGroup(group.GetGroupType(), best, places))
-    best.SetStereoGroups(kept)
+    mirrors = [Chem.MolToSmiles(mirrored(best, [centres])) for _, centres in several]
+    kept = [group for group, mirror in zip(several, mirrors, strict=True) if mirror != Chem.MolToSmiles(best)]
+    best.SetStereoGroups([Chem.CreateStereoGroup(kind, best, centres) for kind, centres in kept])
     return best.GetMol()
 
 
@@ -337,6 +324,4 @@ def mirrored(mol: Chem.Mol, groups: Iterable[list[int]]) -> Chem.Mol:
 
 def smiles_of(mol: Chem.Mol) -> str:
     """The canonical SMILES, with an extension for racemic or relative stereo if there is any."""
-    if not mol.GetStereoGroups():
-        return Chem.MolToSmiles(mol)
     return Chem.MolToCXSmiles(mol, Chem.SmilesWriteParams(), Chem.CXSmilesFields.CX_ENHANCEDSTEREO)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
+from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, one_molecule, read_smiles, smiles_of
 from graphormer_sepnorm.errors import InputError, not_installed
@@ -135,8 +136,6 @@ def without_bonds_of_metals(mol: Chem.Mol) -> Chem.Mol:
 @functools.cache
 def metal_disconnector() -> Any:
     """RDKit's, which also takes sulfides and halides of alkali and alkaline earth metals for salts."""
-    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
-
     disconnector = rdMolStandardize.MetalDisconnector()
     metals, _ = disconnector.MetalNof.split("~")
     heavier = "$([S,s,Se,Cl,Br,I]~[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba;!$(*~[#6])])"
@@ -155,8 +154,6 @@ def uncharged(mol: Chem.Mol) -> Chem.Mol:
     """A molecule without the charges that hydrogens can balance; itself if it has none."""
     if not any(charges_of(mol)):
         return mol
-    from rdkit.Chem.MolStandardize import rdMolStandardize
-
     neutral = rdMolStandardize.Uncharger().uncharge(mol)
     return neutral if charges_of(neutral) != charges_of(mol) else mol
 
@@ -167,8 +164,6 @@ def charges_of(mol: Chem.Mol) -> list[int]:
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
     """The neutral parent, normalized; charges that no hydrogen can balance remain. Source: MolVS by Matt Swain."""
-    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
-
     part = parent_without_metals(mol)
     with one_molecule():
         normal = rdMolStandardize.Reionizer().reionize(rdMolStandardize.Normalizer().normalize(part))
@@ -177,8 +172,6 @@ def parent(mol: Chem.Mol) -> Chem.Mol:
 
 def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
     """The same for all tautomers of the ``parent``, not necessarily the most stable one; keeps stereo."""
-    from rdkit.Chem.MolStandardize import rdMolStandardize
-
     neutral = parent(mol)
     with one_molecule():
         options = rdMolStandardize.CleanupParameters()
@@ -230,8 +223,6 @@ def composition(mol: Chem.Mol) -> Counter[int]:
 
 def part_name(part: Chem.Mol) -> str:
     """The symbol of an atom or ion; of a larger part its SMILES, neutral and without stereo."""
-    from rdkit.Chem.MolStandardize import rdMolStandardize
-
     if part.GetNumAtoms() == 1:
         return part.GetAtomWithIdx(0).GetSymbol()
     part.UpdatePropertyCache(strict=False)
@@ -249,17 +240,14 @@ def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
 
 def label_stereo(mol: Chem.Mol) -> None:
     """Labels also centres whose branches differ only in handedness. Source: Hanson et al., JCIM 2018."""
-    remove_labels(mol)
-    try:
-        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MAX_COMPARISONS)
-    except RuntimeError:
-        remove_labels(mol)
-
-
-def remove_labels(mol: Chem.Mol) -> None:
     parts: list[Chem.Atom | Chem.Bond] = [*atoms_of(mol), *bonds_of(mol)]
     for part in parts:
         part.ClearProp(STEREO_LABEL)
+    try:
+        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MAX_COMPARISONS)
+    except RuntimeError:
+        for part in parts:
+            part.ClearProp(STEREO_LABEL)
 
 
 def label(part: Chem.Atom | Chem.Bond) -> str:

@@ -21,7 +21,6 @@ from graphormer_sepnorm.chem.features import (
     OGB_BOND_SIZES,
     ZINC_ATOM_TYPES,
     Featurizer,
-    ogb_atom,
     ogb_bond,
     read_graphs,
     read_molecules,
@@ -149,17 +148,14 @@ def test_vocabularies_are_those_of_ogb():
     ],
 )
 def test_features_are_those_of_ogb(smiles):
-    mol = read_smiles(smiles)
-    assert [ogb_atom(atom) for atom in mol.GetAtoms()] == [atom_to_feature_vector(atom) for atom in mol.GetAtoms()]
-    assert [ogb_bond(bond) for bond in mol.GetBonds()] == [bond_to_feature_vector(bond) for bond in mol.GetBonds()]
+    graph, mol = FEATURIZERS["ogb"].graph(smiles), read_smiles(smiles)
+    assert graph.x.tolist() == [atom_to_feature_vector(atom) for atom in mol.GetAtoms()]
+    assert graph.edge_attr.tolist() == 2 * [bond_to_feature_vector(bond) for bond in mol.GetBonds()]
 
 
 def test_stereo_outside_ogbs_vocabulary_is_refused():
-    mol = Chem.MolFromSmiles("CC")
-    bond = mol.GetBondWithIdx(0)
-    bond.SetStereo(Chem.BondStereo.STEREOATROPCW)
     with pytest.raises(InputError, match="bond stereo atropcw is not in this model's vocabulary"):
-        ogb_bond(bond)
+        ogb_bond(Chem.BondType.SINGLE, Chem.BondStereo.STEREOATROPCW, False)
 
 
 MOL = FEATURIZERS["mol"]

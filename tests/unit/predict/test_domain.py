@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from rdkit.DataStructs import BulkTanimotoSimilarity
+from rdkit.DataStructs import BulkTanimotoSimilarity, CreateFromFPSText
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules
-from graphormer_sepnorm.chem.fingerprints import morgan_bits, unpacked
+from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
@@ -139,7 +139,7 @@ def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypa
 
 def similarities(domain: Domain) -> np.ndarray:
     """The similarity of each reference to the nearest other fingerprint."""
-    references = [unpacked(row) for row in domain.bits]
+    references = [CreateFromFPSText(row.tobytes().hex()) for row in domain.bits]
     compared = np.array([BulkTanimotoSimilarity(one, references) for one in references])
     assert (np.array(list(domain.similarities(domain.bits))) == compared).all(), "as RDKit, to the last digit"
     return np.where(compared == 1, 0, compared).max(axis=1)
