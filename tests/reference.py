@@ -24,28 +24,21 @@ def smallest_path(i, j, d, bonds):
     return min((bonds[i, k], *smallest_path(k, j, d, bonds)) for k in steps)
 
 
-def layer_norm(x, weight, bias):
-    mean, var = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False)
-    return (x - mean) / torch.sqrt(var + 1e-5) * weight + bias
-
-
-def batch_norm(x, weight, bias):
-    mean, var = x.mean(0), x.var(0, unbiased=False)
-    return (x - mean) / torch.sqrt(var + 1e-5) * weight + bias
+def normalized(p, name, rows):
+    """LayerNorm of tokens, or BatchNorm over all of them if the norm has running statistics; a list of [L, D]."""
+    x, over = torch.cat(rows), 0 if f"{name}.running_mean" in p else -1
+    mean, var = x.mean(over, keepdim=True), x.var(over, keepdim=True, unbiased=False)
+    y = (x - mean) / torch.sqrt(var + 1e-5) * p[f"{name}.weight"] + p[f"{name}.bias"]
+    return y.split([len(row) for row in rows])
 
 
 def norm(p, prefix, tokens):
     """Applies the norm whose parameters are named so to a list of [L, D] molecules, in training mode."""
     if f"{prefix}.norm_layer.weight" in p:
-        return [layer_norm(x, p[f"{prefix}.norm_layer.weight"], p[f"{prefix}.norm_layer.bias"]) for x in tokens]
-    kinds = {True: batch_norm, False: layer_norm}
-    streams = []
-    for stream, rows in (("cls", [x[:1] for x in tokens]), ("tok", [x[1:] for x in tokens])):
-        name = f"{prefix}.{stream}_norm_layer"
-        kind = kinds[f"{name}.running_mean" in p]
-        y = kind(torch.cat(rows), p[f"{name}.weight"], p[f"{name}.bias"])
-        streams.append(y.split([len(r) for r in rows]))
-    return [torch.cat(pair) for pair in zip(*streams, strict=True)]
+        return list(normalized(p, f"{prefix}.norm_layer", tokens))
+    cls = normalized(p, f"{prefix}.cls_norm_layer", [x[:1] for x in tokens])
+    atoms = normalized(p, f"{prefix}.tok_norm_layer", [x[1:] for x in tokens])
+    return [torch.cat(pair) for pair in zip(cls, atoms, strict=True)]
 
 
 def attention(p, prefix, x, bias, heads):
@@ -166,10 +159,8 @@ def local_block(p, prefix, tokens, bonds, norm_position):
 
 
 def norm_of_atoms(p, prefix, tokens):
-    kind = batch_norm if f"{prefix}.running_mean" in p else layer_norm
-    atoms = kind(torch.cat([x[1:] for x in tokens]), p[f"{prefix}.weight"], p[f"{prefix}.bias"])
-    parts = atoms.split([len(x) - 1 for x in tokens])
-    return [torch.cat([x[:1], part]) for x, part in zip(tokens, parts, strict=True)]
+    atoms = normalized(p, prefix, [x[1:] for x in tokens])
+    return [torch.cat([x[:1], part]) for x, part in zip(tokens, atoms, strict=True)]
 
 
 def atom_values(p, tokens):

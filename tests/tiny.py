@@ -8,16 +8,19 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.predictors import Predictions, Predictor
 from graphormer_sepnorm.predict.trust import Trust, calibrated, trust_arrays
 from graphormer_sepnorm.recipes import paper_encodings
 from graphormer_sepnorm.runs.arrays import array_digest
 from graphormer_sepnorm.runs.checkpoint import save_model
-from graphormer_sepnorm.runs.folder import WEIGHTS
+from graphormer_sepnorm.runs.folder import WEIGHTS, RunFolder
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty
+from graphormer_sepnorm.training.run_writer import RunWriter
+from graphormer_sepnorm.training.trainer import Trainer
 
 
 def tiny_model(
@@ -52,6 +55,11 @@ def save_two(folder: Path, **options) -> Path:
     networks = NetworksMember([(*model, {}) for model in models])
     TableModel(config.task, config.featurizer, {"networks": networks}, ones, None, difficulty).save(folder)
     return folder
+
+
+def recorder(config: Config, train: MoleculeDataset, val: MoleculeDataset, folder: Path) -> RunWriter:
+    """A run at its beginning; ``next(recorder(...).epochs())`` trains one epoch and writes it down."""
+    return RunWriter(Trainer(config, train, val), RunFolder(folder), verbose=False)
 
 
 class Trusting(Predictor):

@@ -1,5 +1,6 @@
 """RDKit's two-dimensional descriptors: all of them, in worker processes and cached, or without the slow ones."""
 
+import contextlib
 import hashlib
 import zipfile
 from collections.abc import Sequence
@@ -36,15 +37,15 @@ def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
     """float32 [molecules, NAMES]: NaN for values that are not finite and for molecules that cannot be read."""
     values = np.full((len(molecules), len(NAMES)), np.nan)
     for row, molecule in zip(values, molecules, strict=True):
-        try:
+        with contextlib.suppress(InputError), one_molecule():
             mol = molecule_of(molecule)
-        except InputError:
-            continue
-        with rdBase.BlockLogs():
             row[:] = list(Descriptors.CalcMolDescriptors(mol, missingVal=np.nan, silent=True).values())
-    with np.errstate(over="ignore"):
-        values = values.astype(np.float32)
-    return np.where(np.isfinite(values), values, np.float32(np.nan))
+    return finite(values)
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Numbers as float32; NaN for those that it cannot hold."""
+    return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
 
 
 def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
@@ -80,4 +81,4 @@ def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
     for row, mol in zip(values, map(molecule_of, molecules), strict=True):
         with one_molecule():
             row[:] = [*(number(mol) for number in FUNCTIONS), *(each for several in TUPLES for each in several(mol))]
-    return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
+    return finite(values)

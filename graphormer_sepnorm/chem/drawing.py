@@ -1,5 +1,7 @@
 """Two dimensions for files: molfiles with coordinates, and small pictures."""
 
+import contextlib
+
 from rdkit import Chem
 from rdkit.Chem import rdDepictor
 from rdkit.Chem.Draw import rdMolDraw2D
@@ -10,33 +12,26 @@ from graphormer_sepnorm.errors import InputError
 
 def block_of(smiles: str, title: str = "") -> str:
     """A molfile with 2D coordinates; one without atoms for a molecule that cannot be read."""
-    try:
+    block = Chem.MolToMolBlock(Chem.Mol())
+    with contextlib.suppress(InputError), one_molecule(smiles):
         mol = read_smiles(smiles)
-        with one_molecule(smiles):
-            rdDepictor.Compute2DCoords(mol)
-            block = Chem.MolToMolBlock(mol)
-    except InputError:
-        block = Chem.MolToMolBlock(Chem.Mol())
+        rdDepictor.Compute2DCoords(mol)
+        block = Chem.MolToMolBlock(mol)
     return title + block[block.index("\n") :]
 
 
 def is_readable(block: str) -> bool:
     """Whether RDKit reads a molfile."""
-    try:
-        with one_molecule():
-            return Chem.MolFromMolBlock(block) is not None
-    except InputError:
-        return False
+    with contextlib.suppress(InputError), one_molecule():
+        return Chem.MolFromMolBlock(block) is not None
+    return False
 
 
 def picture_of(smiles: str, width: int, height: int) -> bytes | None:
     """A PNG of so many pixels; None for a molecule that cannot be drawn."""
-    try:
-        mol = read_smiles(smiles)
-        with one_molecule(smiles):
-            canvas = rdMolDraw2D.MolDraw2DCairo(width, height)
-            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
-            canvas.FinishDrawing()
-            return canvas.GetDrawingText()
-    except InputError:
-        return None
+    with contextlib.suppress(InputError), one_molecule(smiles):
+        canvas = rdMolDraw2D.MolDraw2DCairo(width, height)
+        rdMolDraw2D.PrepareAndDrawMolecule(canvas, read_smiles(smiles))
+        canvas.FinishDrawing()
+        return canvas.GetDrawingText()
+    return None

@@ -310,11 +310,9 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
             texts[row] = text
             with one_molecule(text):
                 graphs.append(features.features(mol, text))
-            if features.preparation and text != molecule:
-                reductions[row] = reduction(read_smiles(molecule), mol)
-            if guessed := guess(molecule):
-                reductions[row] = f"{GUESSED}: read as {guessed}. {reductions[row]}".strip()
-            reductions[row] = f"{ignored_name(molecule)} {reductions[row]}".strip()
+            guessed = f"{GUESSED}: read as {form}." if (form := guess(molecule)) else ""
+            lost = reduction(read_smiles(molecule), mol) if features.preparation and text != molecule else ""
+            reductions[row] = " ".join(filter(None, (ignored_name(molecule), guessed, lost)))
             mols[row] = mol
             rows.append(row)
         except InputError as error:

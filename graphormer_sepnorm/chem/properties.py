@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 from rdkit import Chem
-from rdkit.Chem import QED, rdMolDescriptors
+from rdkit.Chem import QED, Descriptors
 from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
 from rdkit.Contrib.SA_Score import sascorer
 
@@ -14,24 +14,18 @@ from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule, smiles_of
 from graphormer_sepnorm.chem.standardize import constitution_of, neutral_parent
 from graphormer_sepnorm.errors import InputError
 
-LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
-NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
+# Of logP, of the negative SA score and of the negative excess cycle length.
+MEANS = 2.4570953396190123, -3.0525811293166134, -0.0485696876403053
+DEVIATIONS = 1.434324401111988, 0.8335207024513095, 0.2860212110245455
 INCHI_KEY = re.compile(r"[A-Z]{14}-[A-Z]{10}(?![^- ])")
 PROTONATION = re.compile(r"(?<=^.{25})-[A-Z](?=$| )")  # of an InChIKey, its last letter
-NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
 BOND_OF_RING = Chem.MolFromSmarts("[R]-!@*")
 CATALOGS = ("PAINS", "BRENK")
-PROPERTIES: dict[str, Callable[[Chem.Mol], float]] = {
-    "MolWt": rdMolDescriptors._CalcMolWt,
-    "MolLogP": lambda mol: rdMolDescriptors.CalcCrippenDescriptors(mol)[0],
-    "TPSA": rdMolDescriptors.CalcTPSA,
-    "NumHDonors": rdMolDescriptors.CalcNumHBD,
-    "NumHAcceptors": rdMolDescriptors.CalcNumHBA,
-    "NumRotatableBonds": rdMolDescriptors.CalcNumRotatableBonds,
-    "NumAromaticRings": rdMolDescriptors.CalcNumAromaticRings,
-    "FractionCSP3": rdMolDescriptors.CalcFractionCSP3,
-    "QED": QED.qed,
-}
+NAMES = (
+    "MolWt", "MolLogP", "TPSA", "NumHDonors", "NumHAcceptors", "NumRotatableBonds", "NumAromaticRings", "FractionCSP3",
+)  # fmt: skip
+PROPERTIES: dict[str, Callable[[Chem.Mol], float]] = {name: getattr(Descriptors, name) for name in NAMES}
+PROPERTIES |= {"QED": QED.qed}
 
 
 def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
@@ -40,38 +34,18 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
     if mol.GetNumAtoms() == 0:
         raise InputError("A molecule without atoms has no penalized logP.")
     with one_molecule():
-        logp, _ = rdMolDescriptors.CalcCrippenDescriptors(mol)
-        sa_score = sascorer.calculateScore(mol)
-    return (
-        (logp - LOGP_MEAN) / LOGP_STD
-        + (-sa_score - NEGATIVE_SA_MEAN) / NEGATIVE_SA_STD
-        + (-excess_cycle_length(mol) - NEGATIVE_CYCLE_MEAN) / NEGATIVE_CYCLE_STD
-    )
+        terms = Descriptors.MolLogP(mol), -sascorer.calculateScore(mol), -excess_cycle_length(mol)
+    return sum((term - mean) / deviation for term, mean, deviation in zip(terms, MEANS, DEVIATIONS, strict=True))
 
 
 def excess_cycle_length(mol: Chem.Mol) -> int:
-    """The longest cycle of Paton's (1969) basis beyond six, as in ``networkx.cycle_basis``; adamantane has two."""
-    neighbors = [sorted(other.GetIdx() for other in atom.GetNeighbors()) for atom in mol.GetAtoms()]
-    parent: dict[int, int] = {}
-    linked: dict[int, set[int]] = {}
-    longest = 0
-    for root in range(len(neighbors)):
-        if root in linked:
-            continue
-        parent[root], linked[root], stack = root, set(), [root]
-        while stack:
-            atom = stack.pop()
-            for other in neighbors[atom]:
-                if other not in linked:
-                    parent[other], linked[other] = atom, {atom}
-                    stack.append(other)
-                elif other not in linked[atom]:
-                    ancestor, length = parent[atom], 3
-                    while ancestor not in linked[other]:
-                        ancestor, length = parent[ancestor], length + 1
-                    linked[other].add(atom)
-                    longest = max(longest, length)
-    return max(longest - 6, 0)
+    """The longest cycle of Paton's (1969) basis from the first atom beyond six; adamantane has two."""
+    import networkx  # its import takes a while
+
+    graph = networkx.Graph()
+    graph.add_nodes_from(reversed(range(mol.GetNumAtoms())))  # a basis begins at the last one
+    graph.add_edges_from(sorted(sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in mol.GetBonds()))
+    return max([0, *(len(cycle) - 6 for cycle in networkx.cycle_basis(graph))])
 
 
 def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
@@ -107,18 +81,14 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
     """The standard InChIKey, with relative stereo behind it; without one, as for a wildcard, the canonical SMILES."""
     mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
-        key = Chem.MolToInchiKey(mol)
-        if not mol.GetStereoGroups():
-            return key or Chem.MolToSmiles(mol)
-        smiles, extension = smiles_of(mol).split()  # of racemic and relative stereo, which InChI does not know
-        return f"{key or smiles} {extension}"
+        smiles, *extension = smiles_of(mol).split()  # of racemic and relative stereo, which InChI does not know
+        return " ".join([Chem.MolToInchiKey(mol) or smiles, *extension])
 
 
 def parent_key(mol: Chem.Mol, key: str) -> str:
     """The InChIKey of a molecule's ``neutral_parent``, the same for its salts; ``key`` is its ``molecule_key``."""
     part = neutral_parent(mol)
-    parent = key if part is mol else molecule_key(part)
-    return PROTONATION.sub("", parent)
+    return PROTONATION.sub("", key if part is mol else molecule_key(part))
 
 
 def family_of(parent: str) -> str:

@@ -1,5 +1,6 @@
 """The parent of a salt or a mixture, the preparations that a featurizer's name ends in, and CIP labels of stereo."""
 
+import contextlib
 import functools
 import json
 from collections import Counter
@@ -152,14 +153,9 @@ def neutral_parent(mol: Chem.Mol) -> Chem.Mol:
 
 def uncharged(mol: Chem.Mol) -> Chem.Mol:
     """A molecule without the charges that hydrogens can balance; itself if it has none."""
-    if not any(charges_of(mol)):
-        return mol
-    neutral = rdMolStandardize.Uncharger().uncharge(mol)
-    return neutral if charges_of(neutral) != charges_of(mol) else mol
-
-
-def charges_of(mol: Chem.Mol) -> list[int]:
-    return [atom.GetFormalCharge() for atom in mol.GetAtoms()]
+    charges = [atom.GetFormalCharge() for atom in atoms_of(mol)]
+    neutral = rdMolStandardize.Uncharger().uncharge(mol) if any(charges) else mol
+    return mol if charges == [atom.GetFormalCharge() for atom in atoms_of(neutral)] else neutral
 
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
@@ -174,10 +170,10 @@ def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
     """The same for all tautomers of the ``parent``, not necessarily the most stable one; keeps stereo."""
     neutral = parent(mol)
     with one_molecule():
-        options = rdMolStandardize.CleanupParameters()
-        for stereo in ("tautomerRemoveSp3Stereo", "tautomerRemoveBondStereo"):
-            setattr(options, stereo, False)  # RDKit's stubs take properties for classes
-        return rdMolStandardize.TautomerEnumerator(options).Canonicalize(neutral)
+        enumerator = rdMolStandardize.TautomerEnumerator()
+        enumerator.SetRemoveSp3Stereo(False)
+        enumerator.SetRemoveBondStereo(False)
+        return enumerator.Canonicalize(neutral)
 
 
 def chembl_parent(mol: Chem.Mol) -> Chem.Mol:
@@ -202,18 +198,15 @@ def reduction(original: Chem.Mol, read: Chem.Mol) -> str:
     if read.GetNumHeavyAtoms() >= original.GetNumHeavyAtoms():
         return ""
     kept, steps, doubtful = composition(read), dict[str, None](), is_doubtful(original)
-    try:
-        with one_molecule():
-            for part in unbonded_parts(without_bonds_of_metals(original)):
-                if kept != composition(part) != Counter() and composition(part) <= composition(original) - kept:
-                    steps[part_name(part)] = None
-                    doubtful |= not is_usual(part)
-    except InputError:  # RDKit fails on a part
-        return ""
-    if not (steps and doubtful):
-        return ""
-    removed = " and ".join(filter(None, [", ".join([*steps][:-1]), [*steps][-1]]))
-    return f"Read as {Chem.MolToSmiles(read)}: standardization removed {removed}."
+    with contextlib.suppress(InputError), one_molecule():  # RDKit can fail on a part
+        for part in unbonded_parts(without_bonds_of_metals(original)):
+            if kept != composition(part) != Counter() and composition(part) <= composition(original) - kept:
+                steps[part_name(part)] = None
+                doubtful |= not is_usual(part)
+        if steps and doubtful:
+            removed = " and ".join(filter(None, [", ".join([*steps][:-1]), [*steps][-1]]))
+            return f"Read as {Chem.MolToSmiles(read)}: standardization removed {removed}."
+    return ""
 
 
 def composition(mol: Chem.Mol) -> Counter[int]:
@@ -229,17 +222,14 @@ def part_name(part: Chem.Mol) -> str:
     return Chem.MolToSmiles(rdMolStandardize.Uncharger().uncharge(part), isomericSmiles=False)
 
 
-def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """A copy with the labels of ``label_stereo``; the molecule itself if its SMILES has no marks of stereo."""
+def with_stereo_labels(mol: Chem.Mol, written: str = "") -> Chem.Mol:
+    """A copy with CIP labels; the molecule itself if the SMILES it was written as has no marks of stereo.
+
+    Centres whose branches differ only in handedness have labels too. Source: Hanson et al., JCIM 2018.
+    """
     if written and STEREO_MARKS.isdisjoint(written):
         return mol
     mol = Chem.Mol(mol)
-    label_stereo(mol)
-    return mol
-
-
-def label_stereo(mol: Chem.Mol) -> None:
-    """Labels also centres whose branches differ only in handedness. Source: Hanson et al., JCIM 2018."""
     parts: list[Chem.Atom | Chem.Bond] = [*atoms_of(mol), *bonds_of(mol)]
     for part in parts:
         part.ClearProp(STEREO_LABEL)
@@ -248,6 +238,7 @@ def label_stereo(mol: Chem.Mol) -> None:
     except RuntimeError:
         for part in parts:
             part.ClearProp(STEREO_LABEL)
+    return mol
 
 
 def label(part: Chem.Atom | Chem.Bond) -> str:

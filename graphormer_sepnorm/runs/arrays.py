@@ -9,15 +9,7 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.checkpoint import (
-    CHECKSUM,
-    METADATA,
-    checksum,
-    read_facts,
-    read_header,
-    read_safetensors,
-    save_with_texts,
-)
+from graphormer_sepnorm.runs.checkpoint import checksum, read_facts, read_header, read_safetensors, save_with_texts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import cache_root
 
@@ -47,17 +39,13 @@ def array_digest(arrays: dict[str, np.ndarray], facts: dict) -> str:
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    tensors, metadata = read_safetensors(path)
-    recorded = metadata.pop(CHECKSUM, None)
-    if "facts" not in metadata or recorded != checksum(tensors, metadata):
-        raise InputError(f"{path} is damaged: its content does not match its checksum")
-    return {name: tensor.numpy() for name, tensor in tensors.items()}, read_facts(metadata["facts"], path)
+    tensors, _, facts = read_safetensors(path)
+    return {name: tensor.numpy() for name, tensor in tensors.items()}, facts
 
 
 def stored_facts(path: Path) -> dict:
     """The facts of a file written by ``save_arrays``, read without its arrays; raises as ``read_header``."""
-    metadata = read_header(path).get(METADATA)
-    return read_facts(str(metadata.get("facts") if isinstance(metadata, dict) else None), path)
+    return read_facts(str(read_header(path).get("facts")), path)
 
 
 def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:

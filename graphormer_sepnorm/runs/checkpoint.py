@@ -61,8 +61,11 @@ def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     return digest.hexdigest()
 
 
-def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and metadata of a file; raises InputError as ``read_header``, or if it is not a safetensors file."""
+def read_safetensors(path: Path, *texts: str) -> tuple[dict[str, Tensor], dict[str, str], dict]:
+    """The tensors, metadata and facts of a file with a checksum; raises as ``read_header``, and if it is damaged.
+
+    A file without one of the ``texts`` in its metadata is no checkpoint.
+    """
     read_header(path)
     try:
         with safe_open(path, "pt") as file:
@@ -70,22 +73,21 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise InputError(f"{path} is not a readable safetensors file: {error}") from None
-    return tensors, metadata
+    if not metadata.keys() >= {*texts}:
+        raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
+    if metadata.pop(CHECKSUM, None) != checksum(tensors, metadata):
+        raise InputError(f"{path} is damaged: its content does not match its checksum")
+    return tensors, metadata, read_facts(metadata.get("facts", ""), path)
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    tensors, metadata = read_safetensors(path)
-    if not {"config", "facts"} <= metadata.keys():
-        raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
-    config = config_from_json(metadata["config"], str(path))
-    recorded = metadata.pop(CHECKSUM, None)
-    if recorded != checksum(tensors, metadata):
-        raise InputError(f"{path} is damaged: its content does not match its checksum")
+    tensors, texts, facts = read_safetensors(path, "config", "facts")
+    config = config_from_json(texts["config"], str(path))
     check_usable(config, path)
     wanted, present = num_parameters(config.model), sum(tensor.numel() for tensor in tensors.values())
     if wanted > present:  # before any is allocated
         raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
-    return tensors, config, read_facts(metadata["facts"], path)
+    return tensors, config, facts
 
 
 def read_facts(text: str, path: Path) -> dict:
@@ -103,7 +105,7 @@ def json_object(text: str | bytes) -> dict | None:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The header of a safetensors file, for which no tensor is read."""
+    """The metadata of a safetensors file, for which no tensor is read."""
     if not path.is_file():
         raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
     if path.stat().st_size > MAX_FILE:
@@ -122,17 +124,17 @@ def read_header(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not a weights file, which would begin with the size of its header")
     if (count := header.count(b'"dtype"')) > MAX_TENSORS:
         raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")
-    if (content := json_object(header)) is None:
+    metadata = None if (content := json_object(header)) is None else content.get(METADATA, {})
+    if not isinstance(metadata, dict):
         raise InputError(f"{path} is not a readable safetensors file: its header is not a JSON object")
-    return content
+    return metadata
 
 
 def recorded_checksum(path: Path) -> str:
     """The checksum that a file of tensors records of itself, which loading compares with its content."""
     if path.suffix != ".safetensors":
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    metadata = read_header(path).get(METADATA)
-    return str(metadata.get(CHECKSUM)) if isinstance(metadata, dict) else ""
+    return str(read_header(path).get(CHECKSUM))
 
 
 def check_usable(config: Config, path: Path) -> None:

@@ -14,15 +14,11 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tables.writers.base import as_csv
-from graphormer_sepnorm.tasks import TASKS
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
-MEMBER = "model-"
-FOLD = "fold-"
 METRICS_FILE = "metrics.jsonl"
-CURVES = "curves.png"
 FOREST = "forest.safetensors"
 STACK = "stack.safetensors"
 PARTS = ("kernel.safetensors", "tuned_kernel.safetensors", FOREST, "body.safetensors", "trust.safetensors")  # beside it
@@ -55,7 +51,7 @@ class RunFolder:
         self.state = path / STATE  # the state to resume training from
         self.config = path / CONFIG  # a readable copy of the config
         self.metrics = path / METRICS_FILE  # a line of JSON per epoch
-        self.curves = path / CURVES  # plot of the metrics
+        self.curves = path / "curves.png"  # plot of the metrics
         self.test = path / "test.json"  # the test scores
         self.predictions = path / "predictions.csv"  # the test predictions, a line per molecule
         self.out_of_fold = path / "out_of_fold.csv"  # predictions of the molecules that a table model was fitted to
@@ -72,9 +68,6 @@ class RunFolder:
     def __str__(self) -> str:
         return self.shown
 
-    def predictions_picture(self, kind: str) -> Path:
-        return self.path / ("roc.png" if TASKS[kind].predicts_probabilities else "parity.png")
-
     @property
     def holds_run(self) -> bool:
         return self.config.exists()
@@ -88,10 +81,10 @@ class RunFolder:
             return False
 
     def member(self, number: int) -> "RunFolder":
-        return RunFolder(self.path / f"{MEMBER}{number}")
+        return RunFolder(self.path / f"model-{number}")
 
     def fold(self, number: int) -> "RunFolder":
-        return RunFolder(self.path / f"{FOLD}{number}")
+        return RunFolder(self.path / f"fold-{number}")
 
     def parts(self) -> Parts | None:
         """The run folders in this one, from its record; None if there are none."""

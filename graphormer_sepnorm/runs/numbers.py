@@ -11,11 +11,8 @@ UNDEFINED = "not defined"
 def decimals_for(values: Iterable[float | None], lead: float | None = None) -> int:
     """The decimals of numbers that are shown together: three significant digits of the leading one."""
 
-    def sizes_of(numbers: Iterable[float | None]) -> list[float]:
-        return [abs(number) for number in numbers if number is not None and math.isfinite(number) and number]
-
-    sizes = sizes_of(values)
-    leading = max(sizes_of([lead]) or sizes, default=1.0)
+    sizes = [abs(number) for number in values if number and math.isfinite(number)]
+    leading = abs(lead) if lead and math.isfinite(lead) else max(sizes, default=1.0)
     decimals = max(SIGNIFICANT - 1 - math.floor(math.log10(leading)), 0)
     return decimals + any(not round(size, decimals) and round(size, decimals + 1) for size in sizes)
 
@@ -46,8 +43,7 @@ def percent(share: float | None) -> str:
 def shown_interval(ends: list[float] | None, decimals: int | None = None) -> str:
     if ends is None:
         return UNDEFINED
-    decimals = decimals_for(ends) if decimals is None else decimals
-    return f"{shown(ends[0], decimals)} to {shown(ends[1], decimals)}"
+    return " to ".join(shown(end, decimals_for(ends) if decimals is None else decimals) for end in ends)
 
 
 def shown_together(values: Iterable[float | None], lead: float | None = None) -> list[str]:

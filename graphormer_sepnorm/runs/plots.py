@@ -21,12 +21,9 @@ BINS = 8
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure; sizes in inches."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # its import takes a second
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # its import takes a second
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> None:
@@ -49,9 +46,10 @@ def save_png(figure: "Figure", picture: Path) -> None:
 
 
 def plot_predictions(
-    task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path, bounds: np.ndarray | None = None
+    task: TaskConfig, y: np.ndarray, prediction: np.ndarray, folder: Path, bounds: np.ndarray | None = None
 ) -> None:
-    """Plots predictions against labels, a panel per target: a scatter plot, or the ROC curve of probabilities."""
+    """Plots predictions against labels, a panel per target: ``parity.png``, or ``roc.png`` of probabilities."""
+    is_roc = TASKS[task.kind].predicts_probabilities
     panels = min(len(task.targets), MAX_PANELS)
     columns = min(panels, 3)
     rows = -(-panels // columns)
@@ -59,13 +57,13 @@ def plot_predictions(
     for place in range(panels):
         axis = figure.add_subplot(rows, columns, place + 1)
         label, predicted = y[:, place], prediction[:, place]
-        if TASKS[task.kind].predicts_probabilities:
+        if is_roc:
             draw_roc(axis, label, predicted)
         else:
             draw_parity(axis, label, predicted, None if bounds is None else bounds[:, place])
         axis.set_title(task.targets[place], parse_math=False)
         axis.set_aspect("equal", adjustable="datalim")
-    save_png(figure, picture)
+    save_png(figure, folder / ("roc.png" if is_roc else "parity.png"))
 
 
 def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray, bounds: np.ndarray | None = None) -> None:

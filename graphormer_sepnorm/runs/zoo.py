@@ -230,8 +230,7 @@ def unpacked_model(archive: Path, name: str, card: Path, card_name: str) -> Path
     """The folder of a shipped table model in the cache, with its card, as ``in_cache``."""
 
     def fill(whole: Path) -> None:
-        with tarfile.open(archive) as content:
-            content.extractall(whole, filter="data")
+        shutil.unpack_archive(archive, whole, filter="data")
         shutil.copy(card, whole / card_name)
 
     both = hashlib.sha256((digest(archive) + digest(card)).encode()).hexdigest()
@@ -240,10 +239,8 @@ def unpacked_model(archive: Path, name: str, card: Path, card_name: str) -> Path
 
 def is_shared(path: Path) -> bool:
     """Whether a file is named as a shared model, or begins as a ZIP archive."""
-    if path.suffix.lower() == SHARED:
-        return True
     with open(path, "rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+        return path.suffix.lower() == SHARED or file.read(4) == b"PK\x03\x04"
 
 
 def opened_model(archive: Path) -> Path:

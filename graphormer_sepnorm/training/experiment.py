@@ -97,7 +97,7 @@ class Scores:
     def write(self, run: RunFolder, lines: list[list] | None = None) -> None:
         """Writes the predictions as a table and a plot, and then ``test.json``, with which the run is finished."""
         run.write_predictions(self.lines() if lines is None else lines)
-        plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind), self.bounds)
+        plot_predictions(self.task, self.y, self.prediction, run.path, self.bounds)
         run.write_test(self.result)
 
     def lines(self) -> list[list]:

@@ -29,21 +29,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from graphormer_sepnorm.chem.fingerprints import pick_diverse
-from graphormer_sepnorm.chem.properties import molecule_key
-from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.classes import brier_score, calibration_error
 from graphormer_sepnorm.predict.predictors import Predictions
 from graphormer_sepnorm.project.judge import Goal
 from graphormer_sepnorm.project.profile import Profile
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.reference import BODY, body_named
-from tests.benchmarks.tables import fit_kernel
+from tests.benchmarks.tables import FIRST, Campaign, shown
 
 ENDPOINTS = ("HLM", "RLM", "MDR1_ER", "Sol", "hPPB", "rPPB")
-MOLECULES, FIRST, DISTANCE = 700, 100, 0.3
+MOLECULES, DISTANCE = 700, 0.3
 WAYS = ("profile", "desirability", "single target", "random")
 # Human clearance of 10 and rat clearance of 100 mL/min/kg, an efflux ratio of 2 and a solubility of 30 ug/mL.
 PROFILE = Profile.of(
@@ -69,11 +64,9 @@ def main() -> None:
                 print(json.dumps({"learnt": size, "of": name, "brier": brier, "error": error}), flush=True)
         return
     for way in WAYS:
-        found = np.array([simulated.found(way, s, options.rounds, options.per_round) for s in range(options.seeds)])
-        shown = {"by": way, "molecules": len(simulated.y), "good": int(simulated.good.sum())}
-        shown |= {"found": round(found[:, -1].mean(), 3), "deviation": round(found[:, -1].std(ddof=1), 3)}
-        shown |= {"rounds": found.mean(axis=0).round(3).tolist(), "seconds": round(time.process_time() - started)}
-        print(json.dumps(shown), flush=True)
+        found = [simulated.found(way, seed, options.rounds, options.per_round) for seed in range(options.seeds)]
+        row = {"by": way, "molecules": len(simulated.y), "good": int(simulated.good.sum()), **shown(found, 1)}
+        print(json.dumps(row | {"seconds": round(time.process_time() - started)}), flush=True)
 
 
 def read_tables(folder: Path) -> pd.DataFrame:
@@ -83,49 +76,34 @@ def read_tables(folder: Path) -> pd.DataFrame:
     return whole.dropna(subset=list(PROFILE.criteria)).sample(MOLECULES, random_state=0)
 
 
-class Simulated:
-    """A table whose labels are revealed as they are asked for."""
+class Simulated(Campaign):
+    """Molecules of which those that meet all criteria are looked for."""
 
     def __init__(self, table: pd.DataFrame):
-        self.smiles, self.y = table.index.tolist(), table.to_numpy(np.float64)
-        self.molecules = MoleculeFeatures(self.smiles)
-        self.molecules.read("mol")
-        for view in (descriptor_values, body_named(BODY)):
-            self.molecules.of(view)
-        self.mols = [read_smiles(text) for text in self.smiles]
-        self.keys = np.array([molecule_key(mol) for mol in self.mols])
+        super().__init__(table.index.tolist(), table.to_numpy(np.float64), ENDPOINTS)
         limits = {name: (line.at_least, line.at_most) for name, line in PROFILE.criteria.items()}
-        within = table[list(limits)]
-        meets = np.stack(
-            [
-                within[name].between(-np.inf if low is None else low, np.inf if high is None else high)
-                for name, (low, high) in limits.items()
-            ]
-        )
-        self.meets, self.good, self.single = meets.T, meets.all(axis=0), list(limits)[meets.sum(axis=1).argmin()]
+        within = [
+            table[name].between(-np.inf if low is None else low, np.inf if high is None else high)
+            for name, (low, high) in limits.items()
+        ]
+        self.meets = np.stack(within, axis=1)
+        self.good, self.single = self.meets.all(axis=1), list(limits)[self.meets.sum(axis=0).argmin()]
         self.first: dict[int, tuple[TableModel, Predictions]] = {}
 
     def found(self, way: str, seed: int, rounds: int, per_round: int) -> list[float]:
         """The share of the good molecules that is known at first and after each round."""
-        random = np.random.default_rng(seed)
-        known = random.permutation(len(self.y))[:FIRST]
-        shares = [self.good[known].sum() / self.good.sum()]
-        for number in range(rounds):
-            rest = np.setdiff1d(np.arange(len(self.y)), known)
-            if way == "random":
-                chosen = random.permutation(rest)[:per_round]
-            else:
-                order = rest[np.argsort(-self.promise(way, known, rest, seed if number == 0 else None), kind="stable")]
-                chosen = order[pick_diverse([self.mols[row] for row in order], per_round, DISTANCE)]
-            known = np.concatenate([known, chosen])
-            shares.append(self.good[known].sum() / self.good.sum())
-        return shares
+
+        def choose(known: np.ndarray, rest: np.ndarray, number: int) -> np.ndarray:
+            promise = self.promise(way, known, rest, seed if number == 0 else None)
+            return self.diverse(rest[np.argsort(-promise, kind="stable")], per_round, DISTANCE)
+
+        return self.shares(self.good, None if way == "random" else choose, seed, rounds, per_round)
 
     def calibration(self, seed: int, size: int) -> dict[str, tuple[float, float]]:
         """Brier score and calibration error of each kind of probability."""
         order = np.random.default_rng(seed).permutation(len(self.y))
         known, rest = order[:size], order[size:]
-        model, found = self.predicted(known, rest)
+        model, found = self.predictions(known, rest)
         judge = PROFILE.judge(model)
         alike = replace(judge, correlation=np.eye(len(judge.goals)))
         each, all_of_them = self.meets[rest].astype(float), self.good[rest, None].astype(float)
@@ -140,12 +118,9 @@ class Simulated:
 
     def promise(self, way: str, known: np.ndarray, rest: np.ndarray, seed: int | None) -> np.ndarray:
         """The promise of the other molecules, that they are ranked by; all ways have the same first model of a seed."""
-        if seed is None or seed not in self.first:
-            model, found = self.predicted(known, rest)
-            if seed is not None:
-                self.first[seed] = model, found
-        else:
-            model, found = self.first[seed]
+        model, found = self.first.get(seed) or self.predictions(known, rest)
+        if seed is not None:
+            self.first[seed] = model, found
         if way == "single target":
             number = ENDPOINTS.index(self.single)
             minimize = PROFILE.criteria[self.single].at_least is None
@@ -156,10 +131,8 @@ class Simulated:
         judge = PROFILE.judge(model)
         return judge.probability(found) if way == "profile" else judge.desirability(found)
 
-    def predicted(self, known: np.ndarray, rest: np.ndarray) -> tuple[TableModel, Predictions]:
-        """A model of the known molecules, and its predictions of others."""
-        model = fit_kernel(self.molecules.take(known), self.keys[known].tolist(), self.y[known], ENDPOINTS)
-        found = model.stacked(self.molecules.take(rest))
+    def predictions(self, known: np.ndarray, rest: np.ndarray) -> tuple[TableModel, Predictions]:
+        model, found = self.predicted(known, rest)
         return model, Predictions(found.values, found.spread, [""] * len(rest), [""] * len(rest))
 
 

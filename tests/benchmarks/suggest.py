@@ -13,20 +13,16 @@ and deviation over the seeds, and the mean after each round. "random" chooses at
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from rdkit import Chem
 
-from graphormer_sepnorm.chem.fingerprints import pick_diverse
-from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
-from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named
-from tests.benchmarks.tables import fit_kernel
+from tests.benchmarks.tables import Campaign, shown
 
-FIRST, BEST, POOL = 100, 0.1, 400
+BEST, POOL = 0.1, 400
 WAYS = {
     "random": ("random", 0.0),
     "greedy": ("prediction", 0.0),
@@ -50,11 +46,10 @@ def main() -> None:
     for path in options.tables:
         table = Simulated(rows_of(path, options.target), options.target, options.minimize)
         for name in options.by:
-            asked = (options.rounds, options.per_round)
-            found = np.array([table.found(*WAYS[name], seed, *asked) for seed in range(options.seeds)])
-            shown = {"table": path.stem, "rows": len(table.y), "by": name}
-            shown |= {"found": round(found[:, -1].mean(), 3), "deviation": round(found[:, -1].std(), 3)}
-            print(json.dumps({**shown, "rounds": found.mean(axis=0).round(3).tolist()}), flush=True)
+            (by, distance), count = WAYS[name], options.per_round
+            way = None if by == "random" else partial(table.choose, by=by, distance=distance, count=count)
+            found = [table.shares(table.good, way, seed, options.rounds, count) for seed in range(options.seeds)]
+            print(json.dumps({"table": path.stem, "rows": len(table.y), "by": name, **shown(found, 0)}), flush=True)
 
 
 def rows_of(path: Path, target: str) -> pd.DataFrame:
@@ -62,46 +57,25 @@ def rows_of(path: Path, target: str) -> pd.DataFrame:
     return table[table.split == "train"] if "split" in table else table
 
 
-class Simulated:
-    """A table whose labels are revealed as they are asked for."""
+class Simulated(Campaign):
+    """A table whose best tenth is looked for."""
 
     def __init__(self, table: pd.DataFrame, target: str, minimize: bool):
-        smiles = table.smiles.tolist()
-        self.y, self.minimize = table[target].to_numpy(np.float64), minimize
-        self.molecules = MoleculeFeatures(smiles)
-        for view in (Counts(), descriptor_values, body_named(BODY)):
-            self.molecules.of(view)
-        self.mols = [Chem.MolFromSmiles(text) for text in smiles]
-        self.keys = np.array([molecule_key(mol) for mol in self.mols])
-        order = np.argsort(self.y if minimize else -self.y, kind="stable")
-        self.best = set(order[: round(BEST * len(order))].tolist())
+        super().__init__(table.smiles.tolist(), table[[target]].to_numpy(np.float64), ("y",))
+        self.minimize, self.good = minimize, np.zeros(len(self.y), bool)
+        order = np.argsort(self.y[:, 0] if minimize else -self.y[:, 0], kind="stable")
+        self.good[order[: round(BEST * len(order))]] = True
 
-    def found(self, by: str, distance: float, seed: int, rounds: int, per_round: int) -> list[float]:
-        """The share of the best rows that is known at first and after each round."""
-        random = np.random.default_rng(seed)
-        known = random.permutation(len(self.y))[:FIRST].tolist()
-        shares = [self.share(known)]
-        for _ in range(rounds):
-            rest = np.setdiff1d(np.arange(len(self.y)), known)
-            if by == "random":
-                known += random.permutation(rest)[:per_round].tolist()
-            else:
-                known += self.choose(np.array(known), rest, by, distance, per_round).tolist()
-            shares.append(self.share(known))
-        return shares
-
-    def share(self, known: list[int]) -> float:
-        return len(self.best & set(known)) / len(self.best)
-
-    def choose(self, known: np.ndarray, rest: np.ndarray, by: str, distance: float, count: int) -> np.ndarray:
+    def choose(
+        self, known: np.ndarray, rest: np.ndarray, number: int, by: str, distance: float, count: int
+    ) -> np.ndarray:
         """The rows that ``suggest`` would choose among the rest."""
-        model = fit_kernel(self.molecules.take(known), self.keys[known].tolist(), self.y[known, None], ("y",))
-        found = model.stacked(self.molecules.take(rest))
+        _, found = self.predicted(known, rest)
         best = float(self.y[known].min() if self.minimize else self.y[known].max())
         acquisition = Acquisition(by, "y", self.minimize, best)
         promise = acquisition(found.values[:, 0], found.spread[:, 0])
         order = np.argsort(promise if acquisition.lowest_first else -promise, kind="stable")[:POOL]
-        return rest[order[pick_diverse([self.mols[row] for row in rest[order]], count, distance)]]
+        return self.diverse(rest[order], count, distance)
 
 
 if __name__ == "__main__":

@@ -16,20 +16,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SplitName
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config, gains_of_network
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import ToFit
-from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
 
 FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"
+FIRST = 100  # molecules whose labels a campaign knows at first
 RMSE = METRICS["rmse"]
 
 
@@ -102,6 +106,48 @@ def fit_kernel(molecules: MoleculeFeatures, keys: list[str], y: np.ndarray, targ
     labels = Labels(TaskConfig("regression", "rmse", targets), y)
     folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
     return fit_table(ToFit(molecules, labels, folds, foundation_config(labels.task)), ["kernel"]).model
+
+
+class Campaign:
+    """Molecules with labels [M, tasks]; those of 100 random ones are known at first, others are measured in rounds."""
+
+    def __init__(self, smiles: list[str], y: np.ndarray, targets: tuple[str, ...]):
+        self.y, self.targets, self.molecules = y, targets, MoleculeFeatures(smiles)
+        self.mols = [read_smiles(text) for text in smiles]
+        self.keys = np.array([molecule_key(mol) for mol in self.mols])
+        for view in (Counts(), descriptor_values, body_named(BODY)):
+            self.molecules.of(view)
+
+    def shares(self, good: np.ndarray, choose: Callable | None, seed: int, rounds: int, per_round: int) -> list[float]:
+        """The share of the good rows that is known at first and after each round; None chooses at random.
+
+        ``choose`` gives rows from those that are known, the others, and the number of the round.
+        """
+        random = np.random.default_rng(seed)
+        known = random.permutation(len(self.y))[:FIRST]
+        shares = [good[known].sum() / good.sum()]
+        for number in range(rounds):
+            rest = np.setdiff1d(np.arange(len(self.y)), known)
+            chosen = choose(known, rest, number) if choose else random.permutation(rest)[:per_round]
+            known = np.concatenate([known, chosen])
+            shares.append(good[known].sum() / good.sum())
+        return shares
+
+    def diverse(self, order: np.ndarray, count: int, distance: float) -> np.ndarray:
+        """The rows to measure of those in order of preference."""
+        return order[pick_diverse([self.mols[row] for row in order], count, distance)]
+
+    def predicted(self, known: np.ndarray, rest: np.ndarray) -> tuple[TableModel, Stacked]:
+        """The model of ``train --quick`` of the known molecules, and its predictions of others."""
+        model = fit_kernel(self.molecules.take(known), self.keys[known].tolist(), self.y[known], self.targets)
+        return model, model.stacked(self.molecules.take(rest))
+
+
+def shown(shares: list[list[float]], ddof: int) -> dict:
+    """The share that is known at the end, as mean and deviation over the seeds, and the mean after each round."""
+    found = np.array(shares)
+    ends = {"found": round(found[:, -1].mean(), 3), "deviation": round(found[:, -1].std(ddof=ddof), 3)}
+    return {**ends, "rounds": found.mean(axis=0).round(3).tolist()}
 
 
 if __name__ == "__main__":

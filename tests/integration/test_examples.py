@@ -15,11 +15,10 @@ from graphormer_sepnorm.errors import InputError
 from tests.examples import load_example, run_example
 
 NORMS = ["ShareNorm", "SepNorm", "LayerNorm on the CLS"]
-
-
-@pytest.fixture(scope="module")
-def fingerprints():
-    return load_example("fingerprints")
+fingerprints, published_forests, comparison, contrastive = (
+    pytest.fixture(scope="module", name=name)(lambda name=name: load_example(name))
+    for name in ("fingerprints", "published_forests", "comparison", "contrastive")
+)
 
 
 def test_counts_of_environments(fingerprints):
@@ -52,11 +51,6 @@ def test_ridge_regression_by_hand(fingerprints):
     np.testing.assert_allclose(fingerprints.ridge_regression(kernel, np.array([0, 2])), [-2 / 3, 2 / 3], rtol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def published_forests():
-    return load_example("published_forests")
-
-
 def test_fingerprints_lie_side_by_side(published_forests):
     """Argon: one environment in each kind of circle, no pair of atoms, no structural key but that of odd elements."""
     bits = published_forests.side_by_side(Chem.MolFromSmiles("[Ar]"))
@@ -78,11 +72,6 @@ def test_the_weight_is_that_of_the_better_rank(published_forests):
     y, right, wrong = np.array([0, 0, 1, 1]), np.array([1.0, 2, 3, 4]), np.array([4.0, 3, 2, 1])
     assert published_forests.best_weight(y, right, wrong) == 0
     assert published_forests.best_weight(y, wrong, right) > 0.5
-
-
-@pytest.fixture(scope="module")
-def comparison():
-    return load_example("comparison")
 
 
 def scores(model: str, norm: str, seed: int) -> dict[str, float]:
@@ -135,11 +124,6 @@ def test_the_probe_is_chosen_on_validation(comparison):
     seen = np.stack([y, y**2], axis=1)
     parts = {"train": (seen, 3 * y), "val": (seen, 3 * y)}
     assert comparison.linear_probe(parts, "neg_mean_squared_error")[-1].alpha == 0.1
-
-
-@pytest.fixture(scope="module")
-def contrastive():
-    return load_example("contrastive")
 
 
 def test_loss_of_orthogonal_pairs(contrastive):

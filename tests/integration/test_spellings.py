@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
@@ -11,7 +12,6 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.members.forest import forest_features
-from tests.spellings import spellings
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 HARD = [
@@ -33,6 +33,27 @@ HARD = [
 MOLECULES = [*HARD, *sample_table().smiles[:300]]
 # OGB's chiral tags say in which order the neighbors of an atom are written.
 FOR_OGB = [smiles for smiles in MOLECULES if "@" not in smiles]
+
+
+def spellings(smiles: str, orders: int = 2) -> dict[str, str]:
+    """SMILES of a molecule: in other orders, Kekule, with explicit hydrogens, with atom maps, in brackets."""
+    mol = Chem.MolFromSmiles(smiles)
+    kekule = Chem.Mol(mol)
+    Chem.Kekulize(kekule)
+    mapped, mapped_hydrogens = Chem.Mol(mol), Chem.AddHs(mol)
+    for atom in (*mapped.GetAtoms(), *mapped_hydrogens.GetAtoms()):
+        atom.SetAtomMapNum(atom.GetIdx() + 1)
+    shuffled = Chem.MolToRandomSmilesVect(mol, orders, randomSeed=7)
+    return {
+        "canonical": Chem.MolToSmiles(mol),
+        **{f"order {number}": text for number, text in enumerate(shuffled)},
+        "kekule": Chem.MolToSmiles(kekule, kekuleSmiles=True),
+        "hydrogens": Chem.MolToSmiles(Chem.AddHs(mol)),
+        "maps": Chem.MolToSmiles(mapped),
+        "maps of hydrogens": Chem.MolToSmiles(mapped_hydrogens),
+        "brackets": Chem.MolToSmiles(mol, allHsExplicit=True),
+        "bonds": Chem.MolToSmiles(mol, allBondsExplicit=True),
+    }
 
 
 def neighborhoods(graph: MoleculeGraph, rounds: int = 8) -> list[int]:

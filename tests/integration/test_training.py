@@ -18,8 +18,8 @@ from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon
 from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer, epoch_batches, learning_rate
-from tests.recorded import recorder
 from tests.robustness.tiny_run import update as update_by
+from tests.tiny import recorder
 
 
 @pytest.fixture

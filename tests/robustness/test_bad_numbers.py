@@ -13,8 +13,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.training.trainer import Trainer
-from tests.recorded import recorder
 from tests.robustness import tiny_run
+from tests.tiny import recorder
 
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("active",))
 LOGP = TaskConfig(kind="regression", metric="mae", targets=("logp",))

@@ -10,8 +10,8 @@ import pytest
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.datasets.benchmarks import load_split, sample_table
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
-from tests.recorded import recorder
 from tests.robustness import processes, tiny_run
+from tests.tiny import recorder
 
 PREDICTIONS, EPOCHS = 10_000, 200
 

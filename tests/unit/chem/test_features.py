@@ -27,21 +27,9 @@ from graphormer_sepnorm.chem.features import (
     without_salts,
 )
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.chem.standardize import label, label_stereo
-from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.chem.standardize import label, with_stereo_labels
 from graphormer_sepnorm.errors import InputError
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
-
-
-@pytest.mark.slow
-def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
-    for smiles in sample_table().smiles[:1000]:
-        graph, mol = FEATURIZERS["zinc"].graph(smiles), read_smiles(smiles)
-        Chem.Kekulize(mol, clearAromaticFlags=True)
-        for atom, row in zip(mol.GetAtoms(), graph.x, strict=True):
-            assert ZINC_ATOM_TYPES[row[0]].split()[0] == atom.GetSymbol()
-        orders = [int(bond.GetBondTypeAsDouble()) for bond in mol.GetBonds()]
-        assert graph.edge_attr[:, 0].tolist() == orders * 2
 
 
 def test_zinc_atoms_by_hand():
@@ -54,6 +42,7 @@ def test_zinc_atoms_by_hand():
     }  # fmt: skip
     for smiles, names in expected.items():
         assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
+    assert FEATURIZERS["zinc"].graph("c1cc[nH]c1C#N").edge_attr[:, 0].tolist() == [3, 1, 2, 1, 2, 1, 1] * 2
 
 
 @pytest.mark.parametrize(
@@ -159,24 +148,13 @@ def test_stereo_outside_ogbs_vocabulary_is_refused():
 
 
 MOL = FEATURIZERS["mol"]
-DIFFERENT = [
-    ("C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"), ("F/C=C/Cl", "F/C=C\\Cl"),
-    ("N[C@@H]1CC[C@@H](C(=O)O)CC1", "N[C@@H]1CC[C@H](C(=O)O)CC1"), ("C[S@](=O)c1ccccc1", "C[S@@](=O)c1ccccc1"),
-    ("C[C@H](O)[C@H](F)[C@@H](C)O", "C[C@H](O)[C@@H](F)[C@@H](C)O"), ("C[C@H](N)C(=O)O", "CC(N)C(=O)O"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("pair", DIFFERENT)
-def test_stereoisomers_differ(pair):
-    first, second = map(MOL.graph, pair)
-    rows = [sorted(graph.x.tolist()) + sorted(graph.edge_attr.tolist()) for graph in (first, second)]
-    assert rows[0] != rows[1]
 
 
 def test_labels_by_hand():
     assert labels("C[C@H](N)C(=O)O") == ["", "S", "", "", "", ""]
     assert labels("C[C@@H](N)C(=O)O") == ["", "R", "", "", "", ""]
     assert labels("N[C@@H]1CC[C@@H](C)CC1") == ["", "r", "", "", "r", "", "", ""]  # cis
+    assert labels("C[S@](=O)c1ccccc1")[1] == "R" and labels("C[S@@](=O)c1ccccc1")[1] == "S"
     assert labels("CCO") == ["", "", ""]
 
 
@@ -190,9 +168,7 @@ def test_a_double_bond_whose_sides_are_mirror_images_has_its_label_too(smiles, k
 
 
 def labels(smiles: str) -> list[str]:
-    mol = read_smiles(smiles)
-    label_stereo(mol)
-    return [label(atom) for atom in mol.GetAtoms()]
+    return [label(atom) for atom in with_stereo_labels(read_smiles(smiles)).GetAtoms()]
 
 
 def test_a_molecule_that_needs_too_many_comparisons_has_no_labels(monkeypatch):

@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rdkit import Chem
-from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdReducedGraphs import GetErGFingerprint
 from rdkit.DataStructs import TanimotoSimilarity
 
@@ -94,16 +93,6 @@ def test_the_reduced_graph_is_counted_in_tenths():
     """Two hydroxyls: a donor pair, an acceptor pair, two mixed pairs; at neighbouring distances 0.3 instead of 1."""
     found = by_kind("OCCCCCO")["erg"]
     assert sorted(found[found > 0].tolist()) == [3, 3, 3, 3, 6, 6, 10, 10, 20]
-
-
-def test_features_are_those_of_the_generator():
-    invariants = rdFingerprintGenerator.GetMorganFeatureAtomInvGen()
-    options = {"fpSize": SIZE, "atomInvariantsGenerator": invariants}
-    morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, **options)
-    pairs = rdFingerprintGenerator.GetAtomPairGenerator(**options)
-    found, mol = by_kind(DRUG), read_smiles(DRUG)
-    np.testing.assert_array_equal(found["feature-morgan"], morgan.GetCountFingerprintAsNumPy(mol))
-    np.testing.assert_array_equal(found["feature-atom-pairs"], pairs.GetCountFingerprintAsNumPy(mol))
 
 
 def test_only_chiral_pairs_tell_mirror_images_apart():

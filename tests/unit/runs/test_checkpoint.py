@@ -33,16 +33,12 @@ def test_equal_models_are_equal_files(tmp_path):
     assert (tmp_path / "a/model.safetensors").read_bytes() == (tmp_path / "b/model.safetensors").read_bytes()
 
 
-def test_the_checksum_covers_names_types_shapes_and_texts():
-    one = checksum({"a": torch.zeros(2, 3)}, {"config": "x"})
-    others = [
-        checksum({"b": torch.zeros(2, 3)}, {"config": "x"}),
-        checksum({"a": torch.zeros(3, 2)}, {"config": "x"}),
-        checksum({"a": torch.zeros(2, 3, dtype=torch.int32)}, {"config": "x"}),
-        checksum({"a": torch.zeros(2, 3)}, {"config": "y"}),
-        checksum({"a": torch.zeros(2, 3)}, {"facts": "x"}),
-    ]
-    assert len({one, *others}) == 6
+def test_the_checksum_covers_names_types_shapes_values_and_texts():
+    one, a = {"facts": "x"}, torch.zeros(2, 3)
+    tensors = [{"a": a}, {"b": a}, {"a": a.T}, {"a": a.int()}, {"a": a + 1}, {}]
+    found = [checksum(each, one) for each in tensors] + [checksum({"a": a}, texts) for texts in ({"facts": "y"}, {})]
+    assert len(set(found)) == 8
+    assert array_digest(ARRAYS, {"x": 1}) == array_digest(dict(reversed(ARRAYS.items())), {"x": 1})
 
 
 def test_a_changed_byte_and_a_foreign_file_are_refused(tmp_path):
@@ -71,17 +67,6 @@ def test_arrays_are_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(arrays["b"], ARRAYS["b"])
 
 
-@pytest.mark.parametrize("place", [-1, -9])
-def test_a_changed_byte_is_found(tmp_path, place):
-    path = tmp_path / "x.safetensors"
-    save_arrays(path, ARRAYS, {})
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="is damaged"):
-        load_arrays(path)
-
-
 @pytest.mark.parametrize(("name", "dtype", "ndim"), [("c", np.int64, 2), ("a", np.int32, 2), ("a", np.int64, 1)])
 def test_an_array_of_another_kind_is_refused(tmp_path, name, dtype, ndim):
     assert checked_array(ARRAYS, "a", np.int64, 2, tmp_path) is ARRAYS["a"]
@@ -103,14 +88,6 @@ def test_another_format_is_refused_with_advice(tmp_path, number, advice):
     assert stored_facts(tmp_path / "x.safetensors") == load_format(tmp_path / "x.safetensors", 2)[1] == {"format": 2}
     with pytest.raises(InputError, match=f"has format 2, this release reads format {number}: {advice}"):
         load_format(tmp_path / "x.safetensors", number)
-
-
-def test_a_digest_is_that_of_names_arrays_and_facts():
-    digest = array_digest(ARRAYS, {"weight": 0.5})
-    assert digest == array_digest(dict(reversed(ARRAYS.items())), {"weight": 0.5})
-    changed = {**ARRAYS, "a": ARRAYS["a"] + 1}
-    others = [array_digest(ARRAYS, {"weight": 0.6}), array_digest(changed, {"weight": 0.5}), array_digest({}, {})]
-    assert len({digest, *others}) == 4
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_bounds_are_arrows_at_their_ends(monkeypatch):
     inf, nan = np.inf, np.nan
     bounds = np.array([[2, inf], [-inf, 0], [-inf, inf]])[:, None]
     y, prediction = np.array([[nan], [nan], [1.0]]), np.array([[3.0], [4], [5]])
-    plot_predictions(TaskConfig("regression", "mae", ("a",)), y, prediction, Path("a.png"), bounds)
+    plot_predictions(TaskConfig("regression", "mae", ("a",)), y, prediction, Path("a"), bounds)
     points, right, left = [each.get_offsets().filled(nan) for each in drawn[0].axes[0].collections]
     known = [each[np.isfinite(each).all(axis=1)].tolist() for each in (points, right, left)]
     assert known == [[[1, 5]], [[2, 3]], [[0, 4]]]
@@ -115,7 +115,7 @@ def test_names_of_targets_are_no_formulas(tmp_path):
     """Matplotlib would take such a column name for an invalid formula."""
     names = ("$\\frac{x}$", "$b_{$")
     y, p = np.array([[0.0, 1], [1, 0], [1, np.nan]]), np.array([[0.1, 0.8], [0.7, 0.2], [0.6, 0.5]])
-    plot_predictions(TaskConfig("classification", "rocauc", names), y, p, tmp_path / "a.png")
+    plot_predictions(TaskConfig("classification", "rocauc", names), y, p, tmp_path)
     without = np.stack([y[:, 0], np.full(3, np.nan)], axis=1)
-    plot_predictions(TaskConfig("regression", "mae", names), without, p, tmp_path / "e.png")
-    assert len(list(tmp_path.iterdir())) == 2
+    plot_predictions(TaskConfig("regression", "mae", names), without, p, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"roc.png", "parity.png"}

@@ -9,7 +9,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
-from graphormer_sepnorm.chem.standardize import label, label_stereo
+from graphormer_sepnorm.chem.standardize import label, with_stereo_labels
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explain_table import explain_table, lines_of_molecule
@@ -156,8 +156,7 @@ def by_masking(mol: Chem.Mol, predict) -> tuple[np.ndarray, float]:
 
 
 def test_stereo_labels_are_those_of_the_whole_molecule():
-    mol = Chem.MolFromSmiles("C[C@H](N)C(=O)O/C=C/C")
-    label_stereo(mol)
+    mol = with_stereo_labels(Chem.MolFromSmiles("C[C@H](N)C(=O)O/C=C/C"))
     assert [label(atom) for atom in masked(mol, [0, 2]).GetAtoms()] == ["", "S", *[""] * 7]
     assert [label(atom) for atom in masked(mol, [1]).GetAtoms()] == [""] * 9
     for atoms, expected in (([0], "E"), ([6], "")):

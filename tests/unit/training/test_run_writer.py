@@ -24,7 +24,7 @@ from graphormer_sepnorm.training.run_writer import (
     training_alone,
 )
 from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer
-from tests import recorded
+from tests import tiny
 from tests.robustness.tiny_run import tiny_config
 
 
@@ -195,10 +195,10 @@ def config_of(optimizer: str, epochs: int = 3) -> Config:
 def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, averaging, until):
     config = config_of(optimizer)
     config = replace(config, train=replace(config.train, averaging=averaging, statistics_until=until))
-    recorded.recorder(config, *splits, tmp_path / "whole").train()
-    next(recorded.recorder(config, *splits, tmp_path / "parts").epochs())
+    tiny.recorder(config, *splits, tmp_path / "whole").train()
+    next(tiny.recorder(config, *splits, tmp_path / "parts").epochs())
     for _ in range(2):
-        part = recorded.recorder(config, *splits, tmp_path / "parts")
+        part = tiny.recorder(config, *splits, tmp_path / "parts")
         restore(part.trainer, part.run)
         next(part.epochs())
     for name in (WEIGHTS, STATE):
@@ -210,17 +210,17 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_resumed_run_also_unfreezes_the_body_after_its_frozen_epochs(tmp_path, splits, optimizer):
-    recorded.recorder(config_of(optimizer, epochs=1), *splits, tmp_path / "source").train()
+    tiny.recorder(config_of(optimizer, epochs=1), *splits, tmp_path / "source").train()
     config = config_of(optimizer, epochs=4)
     config = replace(config, train=replace(config.train, start_from=str(tmp_path / "source"), frozen_epochs=2, seed=9))
-    whole = recorded.recorder(config, *splits, tmp_path / "whole")
+    whole = tiny.recorder(config, *splits, tmp_path / "whole")
     before = {name: tensor.clone() for name, tensor in whole.trainer.model.named_parameters()}
     head = {name for name in before if name.startswith("head.")}
     for epoch in whole.epochs():
         changed = {name for name, tensor in whole.trainer.model.named_parameters() if not tensor.equal(before[name])}
         assert changed > head | {"cls"} if epoch.epoch > 2 else changed == head
     for _ in range(4):
-        part = recorded.recorder(config, *splits, tmp_path / "parts")
+        part = tiny.recorder(config, *splits, tmp_path / "parts")
         restore(part.trainer, part.run)
         next(part.epochs())
     for name in (WEIGHTS, STATE):
@@ -228,7 +228,7 @@ def test_a_resumed_run_also_unfreezes_the_body_after_its_frozen_epochs(tmp_path,
 
 
 def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
-    list(itertools.islice(recorded.recorder(config_of("odd"), *splits, tmp_path).epochs(), 1))
+    list(itertools.islice(tiny.recorder(config_of("odd"), *splits, tmp_path).epochs(), 1))
     tensors, _, facts = checkpoint.load_tensors(tmp_path / STATE)
     assert tensors["optimizer.cls.counts"].tolist() == [0, 5, 10]  # batches of 8 of 37 molecules
     assert tensors["optimizer.cls.exact"].dtype == torch.float64
@@ -254,15 +254,15 @@ def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     ],
 )
 def test_a_state_that_does_not_fit_is_refused(tmp_path, splits, tensors, scalars, message):
-    next(recorded.recorder(config_of("odd"), *splits, tmp_path).epochs())
+    next(tiny.recorder(config_of("odd"), *splits, tmp_path).epochs())
     kept, found, facts = checkpoint.load_tensors(tmp_path / STATE)
     facts["optimizer"] |= scalars
     kept = {name: tensor for name, tensor in (kept | tensors).items() if tensor is not None}
     checkpoint.save_tensors(tmp_path / STATE, kept, found, facts)
     with pytest.raises(InputError, match=message):
-        recorded.recorder(config_of("odd"), *splits, tmp_path).train(resume=True)
+        tiny.recorder(config_of("odd"), *splits, tmp_path).train(resume=True)
 
 
 def test_an_optimizer_whose_state_cannot_be_saved_is_refused(tmp_path, splits):
     with pytest.raises(TypeError, match="keeps 'history' of cls, a list"):
-        next(recorded.recorder(config_of("lists"), *splits, tmp_path).epochs())
+        next(tiny.recorder(config_of("lists"), *splits, tmp_path).epochs())
