@@ -154,7 +154,7 @@ def test_labels_by_hand():
     assert labels("C[C@H](N)C(=O)O") == ["", "S", "", "", "", ""]
     assert labels("C[C@@H](N)C(=O)O") == ["", "R", "", "", "", ""]
     assert labels("N[C@@H]1CC[C@@H](C)CC1") == ["", "r", "", "", "r", "", "", ""]  # cis
-    assert labels("C[S@](=O)c1ccccc1")[1] == "R" and labels("C[S@@](=O)c1ccccc1")[1] == "S"
+    assert labels("C[S@](=O)c1ccccc1")[1] == "S" and labels("C[S@@](=O)c1ccccc1")[1] == "R"
     assert labels("CCO") == ["", "", ""]
 
 
