@@ -53,13 +53,11 @@ def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
     text = "\n".join([rdBase.rdkitVersion, *NAMES, *(without_atom_maps(str(text)) for text in smiles)])
     digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
     path = folder / f"{digest[:32]}.npz"
-    try:
+    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         values = np.load(path)["values"]
         mark_used(path)
         return values
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        values = descriptors(smiles)
-    content = BytesIO()
+    values, content = descriptors(smiles), BytesIO()
     np.savez_compressed(content, values=values)
     write_atomically(path, content.getvalue())
     return values

@@ -175,7 +175,7 @@ def zinc_atom(symbol: str, charge: int, written: int, hydrogens: int, electrons:
 
 def zinc_bond(order: Chem.BondType) -> list[int]:
     """Bond order; raises InputError for a bond type that the ZINC benchmark does not have."""
-    if order is Chem.BondType.AROMATIC or order not in BOND_ORDERS:
+    if order == Chem.BondType.AROMATIC or order not in BOND_ORDERS:
         raise InputError(f"bond type {order.name.lower()} is not in this model's vocabulary")
     return [BOND_ORDERS[order]]
 

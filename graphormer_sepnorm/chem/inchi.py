@@ -4,6 +4,7 @@ RDKit restores any form. Here hydrogens move in their group along alternating bo
 ``cost``.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -158,11 +159,9 @@ class Group:
         """The form with the lowest cost, and whether another molecule has nearly the same or may have a lower one."""
         drawn, forms = [], self.forms(start)
         for form in forms:
-            try:
+            with contextlib.suppress(ValueError):  # of RDKit, for an impossible valence
                 mol = form.drawn(self.kekule)
                 drawn.append((cost(mol), form, mol))
-            except ValueError:  # of RDKit, for an impossible valence
-                continue
         lowest = min((value for value, _, _ in drawn), default=0.0)
         near = {Chem.MolToSmiles(mol) for value, _, mol in drawn if value <= lowest + CLOSE}
         form = next((form for value, form, _ in drawn if value == lowest), start)

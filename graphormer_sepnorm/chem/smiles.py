@@ -32,6 +32,8 @@ Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3}[A-Za-z\d,'-]*")
 NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|[.,]\d+)([eE][-+]?\d+)?")
 ID = re.compile(r"[A-Za-z]+([-_]\d+|\d{2,})")  # such as ABC-12 and V69; a formula such as CH4 is none
+BRACKETS = (("square bracket", "[]"), ("parenthesis", "()"))
+NOT_LOOKED_UP = "which is not looked up, so write the SMILES or the InChI of the molecule"
 REGISTERED = {re.compile(r"\d{2,7}-\d\d-\d"): "a CAS number", re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]"): "an InChIKey"}
 OPEN = re.compile(r" \||\*|#0")  # in the SMILES of what may be no whole molecule
 LEAST_WRITTEN = 3  # atoms of a word after a SMILES that makes it a second molecule rather than a name
@@ -228,27 +230,21 @@ def check_count(owner: str, count: int, parts: str, most: int) -> None:
 
 def syntax_problem(text: str) -> str:
     """The mistake in a text that RDKit cannot parse as SMILES; "" if it is none of the common ones."""
-    if NAME.fullmatch(text):
-        return "names are not looked up, write the SMILES of the molecule"
     smiles = text.partition(" ")[0]
-    for pattern, kind in REGISTERED.items():
-        if pattern.fullmatch(smiles):
-            return f"it is {kind}, which is not looked up, so write the SMILES or the InChI of the molecule"
-    if NUMBER.fullmatch(smiles):
-        return "it looks like a number"
-    if "," in smiles:
-        return "leave out the comma and what is behind it"
     outside = re.sub(r"\[[^\[\]]*\]", "*", smiles)  # of square brackets
-    for opening, closing, name in (("[", "]", "square bracket"), ("(", ")", "parenthesis")):
-        if outside.count(opening) != outside.count(closing):
-            return f"a {name} is not {'closed' if outside.count(opening) > outside.count(closing) else 'opened'}"
-    strange = SYMBOL.sub("", outside)
-    if strange and ID.fullmatch(smiles):
-        return "ids are not looked up, write the SMILES of the molecule"
-    if strange:
-        return f"{strange[0]!r} is no atom outside square brackets"
-    rings = Counter(int(number.strip("%()")) for number in RING.findall(outside))
-    return next((f"ring {number} is not closed" for number, count in rings.items() if count % 2), "")
+    strange, rings = SYMBOL.sub("", outside), Counter(int(number.strip("%()")) for number in RING.findall(outside))
+    brackets = [(name, outside.count(pair[0]) - outside.count(pair[1])) for name, pair in BRACKETS]
+    problems = (
+        (NAME.fullmatch(text), "names are not looked up, write the SMILES of the molecule"),
+        *((pattern.fullmatch(smiles), f"it is {kind}, {NOT_LOOKED_UP}") for pattern, kind in REGISTERED.items()),
+        (NUMBER.fullmatch(smiles), "it looks like a number"),
+        ("," in smiles, "leave out the comma and what is behind it"),
+        *((more, f"a {name} is not {'closed' if more > 0 else 'opened'}") for name, more in brackets),
+        (strange and ID.fullmatch(smiles), "ids are not looked up, write the SMILES of the molecule"),
+        (strange, f"{strange[:1]!r} is no atom outside square brackets"),
+        *((count % 2, f"ring {number} is not closed") for number, count in rings.items()),
+    )
+    return next((words for is_so, words in problems if is_so), "")
 
 
 def in_words(message: str) -> str:

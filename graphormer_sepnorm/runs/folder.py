@@ -122,12 +122,10 @@ class RunFolder:
             raise InputError(f"{self} holds a table model: choose another --out")
         if (held := self.parts()) is not None:
             raise InputError(f"{self} holds {held}, or choose another --out")
-        if not self.holds_run:
-            return
-        if not resume:
+        if self.holds_run and not resume:
             advice = "continue it with --resume (in Python resume=True), or choose another --out"
             raise InputError(f"{self} already holds a run: {advice}")
-        if not self.state.exists():
+        if self.holds_run and not self.state.exists():
             try:
                 read_config(self.config)
             except InputError as error:

@@ -249,11 +249,7 @@ def opened_model(archive: Path) -> Path:
     def fill(whole: Path) -> None:
         with zipfile.ZipFile(archive) as content:
             check_content(archive, content.infolist())
-            for info in content.infolist():
-                place = whole / info.filename
-                place.parent.mkdir(exist_ok=True)
-                with content.open(info) as source, open(place, "xb") as file:
-                    shutil.copyfileobj(source, file)
+            content.extractall(whole)
 
     if not zipfile.is_zipfile(archive):
         raise InputError(f"{archive} is damaged or no model that export wrote: ask for the file again")

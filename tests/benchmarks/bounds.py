@@ -26,7 +26,7 @@ from graphormer_sepnorm.table_model.fit import fit_members, foundation_config, p
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from tests.benchmarks.tables import folds_of, parser_of
+from tests.benchmarks.tables import RMSE, folds_of, parser_of
 
 TARGET = "pActivity"
 ASSAYS = 5
@@ -85,13 +85,10 @@ class Table:
             model, out_of_fold = put_together(kept, table)
             predicted = model.stacked(self.held_back) if self.test else out_of_fold
             found[name] = self.scores(model, predicted)
-        by_member = zip(model.members, predicted.by_member, strict=True)
-        rmse = {name: round(self.rmse(each), 4) for name, each in by_member}
+        y = self.asked if self.test else self.y
+        rmse = {name: round(RMSE(y, each), 4) for name, each in zip(model.members, predicted.by_member, strict=True)}
         weights = dict(zip(model.members, model.weights[:, 0].round(3).tolist(), strict=True))
         return found | {"members": rmse, "weights": weights}
-
-    def rmse(self, values: np.ndarray) -> float:
-        return float(np.sqrt(np.mean(((self.asked if self.test else self.y) - values) ** 2)))
 
     def scores(self, model: TableModel, predicted: Stacked) -> dict[str, float]:
         assert model.trust is not None and model.trust.intervals is not None
@@ -101,7 +98,7 @@ class Table:
         best = max(1, round(BEST * len(y)))
         top = [set(np.argsort(-column[:, 0], kind="stable")[:best].tolist()) for column in (y, values)]
         found = {
-            "rmse": self.rmse(values),
+            "rmse": RMSE(y, values),
             "coverage": inside.mean(),
             "coverage_potent": inside[potent].mean(),
             "width": (high - low).mean(),

@@ -29,11 +29,6 @@ def test_counts_of_environments(fingerprints):
     assert counts(Chem.MolFromSmiles("C" * 400)).max() == 255
 
 
-def test_mean_ranks_by_hand(fingerprints):
-    first, second = np.array([0.1, 0.9, 0.5]), np.array([30.0, 20.0, 10.0])
-    assert fingerprints.mean_rank([first, second]).tolist() == [2.0, 2.5, 1.5]
-
-
 def test_similarity_by_hand(fingerprints):
     """Counts (1, 2) and (3, 1): smaller ones 1 + 1, larger ones 3 + 2. 9 and 5 count as 3, as 3 does."""
     counts = csc_matrix(np.array([[1, 2, 0], [3, 1, 0], [0, 0, 9], [0, 0, 5], [0, 0, 0]], np.float32))
