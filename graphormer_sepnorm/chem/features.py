@@ -35,6 +35,8 @@ ISOTOPE = re.compile(r"\[\d")
 MAX_CHARGE = 4
 GUESSED = "The InChI leaves open where a hydrogen or charge is"
 LARGEST_RING = 8
+Inputs = tuple[Callable[[Sequence], Iterable], ...]  # each gives a value for each atom or bond of a molecule
+Rows = Callable[[Sequence], np.ndarray]  # uint8 [atoms or bonds, features] of those of a molecule
 # Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the Kekule SMILES, sign of the charge.
 ZINC_ATOM_TYPES = (
     "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
@@ -49,14 +51,12 @@ class MoleculeGraph:
     edge_attr: np.ndarray  # uint8 [e, C] bond features
 
 
-def each(kind: type, methods: str) -> tuple[Callable[[Sequence], Iterable], ...]:
+def each(kind: type, methods: str) -> Inputs:
     """For each method of an atom or bond, the function of several that gives its values one by one."""
     return tuple(partial(map, getattr(kind, method)) for method in methods.split())
 
 
-def feature_rows(
-    sizes: tuple[int, ...], inputs: Iterable[Callable[[Sequence], Iterable]], compute: Callable[..., Iterable[int]]
-) -> Callable[[Sequence], np.ndarray]:
+def feature_rows(sizes: tuple[int, ...], inputs: Inputs, compute: Callable[..., list[int]]) -> Rows:
     """A function of all atoms or bonds of a molecule to uint8 [len(parts), len(sizes)]; raises as ``compute``.
 
     Each of ``inputs`` gives a value per part, from which ``compute`` gives the features; each is less than its size.
@@ -98,8 +98,8 @@ class Featurizer:
 
     atom_sizes: tuple[int, ...]
     bond_sizes: tuple[int, ...]
-    atom_rows: Callable[[Sequence[Chem.Atom]], np.ndarray]  # as from ``feature_rows``
-    bond_rows: Callable[[Sequence[Chem.Bond]], np.ndarray]
+    atom_rows: Rows
+    bond_rows: Rows
     prepare: Callable[[Chem.Mol, str], Chem.Mol] = lambda mol, written: mol  # given the SMILES it was read from
     preparation: str = ""  # name in PREPARATIONS of what is done to molecules first
 
@@ -219,7 +219,7 @@ MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LAR
 MOL_BOND_SIZES = (5, 3, 2, 2)  # order (0 another), CIP label, conjugated, in a ring
 ZINC_ATOM_SIZES, ZINC_BOND_SIZES = (len(ZINC_ATOM_TYPES),), (4,)
 LABELS, OTHERS = partial(map, label), "GetTotalNumHs GetNumRadicalElectrons GetHybridization GetIsAromatic"
-MOL_ATOM = ring_sizes, LABELS, *each(Chem.Atom, f"GetAtomicNum GetTotalDegree GetFormalCharge {OTHERS}")
+MOL_ATOM: Inputs = ring_sizes, LABELS, *each(Chem.Atom, f"GetAtomicNum GetTotalDegree GetFormalCharge {OTHERS}")
 MOL_BOND = *each(Chem.Bond, "GetBondType GetIsConjugated IsInRing"), LABELS
 OGB_ATOM = each(Chem.Atom, f"GetAtomicNum GetChiralTag GetTotalDegree GetFormalCharge {OTHERS} IsInRing")
 OGB_BOND = each(Chem.Bond, "GetBondType GetStereo GetIsConjugated")

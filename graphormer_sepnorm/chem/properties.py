@@ -34,13 +34,13 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
     if mol.GetNumAtoms() == 0:
         raise InputError("A molecule without atoms has no penalized logP.")
     with one_molecule():
-        terms = Descriptors.MolLogP(mol), -sascorer.calculateScore(mol), -excess_cycle_length(mol)
+        terms = PROPERTIES["MolLogP"](mol), -sascorer.calculateScore(mol), -excess_cycle_length(mol)
     return sum((term - mean) / deviation for term, mean, deviation in zip(terms, MEANS, DEVIATIONS, strict=True))
 
 
 def excess_cycle_length(mol: Chem.Mol) -> int:
     """The longest cycle of Paton's (1969) basis from the first atom beyond six; adamantane has two."""
-    import networkx  # its import takes a while
+    import networkx  # type: ignore[import-untyped]  # its import takes a while
 
     graph = networkx.Graph()
     graph.add_nodes_from(reversed(range(mol.GetNumAtoms())))  # a basis begins at the last one

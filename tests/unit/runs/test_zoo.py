@@ -229,14 +229,6 @@ def test_only_the_same_parts_can_be_continued(tmp_path, held, asked, sentence):
     run.check_parts(held)
 
 
-def test_a_folder_with_one_model_does_not_become_an_ensemble(tmp_path):
-    run = RunFolder(tmp_path)
-    run.begin(tiny_model()[1])
-    with pytest.raises(InputError, match="holds one network, which is no part of a table model: choose another --out"):
-        run.begin_parts(Parts("model", 3))
-    assert not run.record.exists()
-
-
 def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     save_tiny(tmp_path)
     weights = tmp_path / "model.safetensors"
@@ -245,15 +237,10 @@ def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"is not a folder that train wrote: it has no model\.safetensors$"):
         weights_file(tmp_path / "empty")
-
-
-def test_a_folder_of_runs_names_one_of_them(tmp_path):
-    for name in ("a", "q", "r"):
-        (tmp_path / name).mkdir()
-    save_tiny(tmp_path / "r")
-    save_tiny(tmp_path / "q")
+    for name in ("several/r", "several/q"):
+        save_tiny(tmp_path / name)
     with pytest.raises(InputError, match=r"it holds runs, name one of them, such as .*/q$"):
-        weights_file(tmp_path)
+        weights_file(tmp_path / "several")
 
 
 def test_a_later_epoch_replaces_what_an_interrupted_run_wrote_of_it(tmp_path):
@@ -282,6 +269,9 @@ def test_a_folder_with_a_run_can_only_be_resumed(tmp_path):
     run.check_free(resume=True)
     with pytest.raises(InputError, match="already holds a run: continue it with --resume"):
         run.check_free(resume=False)
+    with pytest.raises(InputError, match="holds one network, which is no part of a table model: choose another --out"):
+        run.begin_parts(Parts("model", 3))
+    assert not run.record.exists()
     run.config.write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="is not the config of a run, choose another --out"):
         run.check_free(resume=True)
