@@ -40,7 +40,7 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
 
 def excess_cycle_length(mol: Chem.Mol) -> int:
     """The longest cycle of Paton's (1969) basis from the first atom beyond six; adamantane has two."""
-    import networkx  # type: ignore[import-untyped]  # its import takes a while
+    import networkx  # its import takes a while
 
     graph = networkx.Graph()
     graph.add_nodes_from(reversed(range(mol.GetNumAtoms())))  # a basis begins at the last one
