@@ -33,7 +33,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.reference import damaged_arrays, read_shaped
-from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, combined, disagreement
+from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, Stacked
 from graphormer_sepnorm.tables.prepared_table import TABLE, damaged
 from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.scales import limited
@@ -86,6 +86,10 @@ class TableModel:
     @property
     def device(self) -> torch.device:
         return self.embedder.device
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for network, _ in self.models for parameter in network.parameters())
 
     @property
     def gives_spread(self) -> bool:
@@ -153,14 +157,14 @@ class TableModel:
             features.computed |= member.computed(list(islice(rest, len(member.outputs))))
         return features
 
-    def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
+    def stacked(self, molecules: MoleculeFeatures) -> Stacked:
         offset = np.array(self.task.offset or 0.0)
         by_member = np.stack([member.predict(molecules) for member in self.members.values()]) + offset
-        values = combined(self.task, by_member, self.weights)
-        spread = disagreement(by_member, self.weights, values)
-        if self.difficulty is not None:
-            spread = self.difficulty(spread, similarity_to_training(self.members, molecules))
-        return Stacked(by_member, values, spread)
+        stacked = Stacked.of(self.task, by_member, self.weights)
+        if self.difficulty is None:
+            return stacked
+        similarity = similarity_to_training(self.members, molecules)
+        return replace(stacked, spread=self.difficulty(stacked.spread, similarity))
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
@@ -213,13 +217,6 @@ class TableModel:
         if trust and not trust.fits(len(task.targets), model.embedder.width):
             raise InputError(damaged_arrays(run.stack))
         return model
-
-
-@dataclass(frozen=True)
-class Stacked:
-    by_member: np.ndarray  # float64 [K, M, T], predictions of the members
-    values: np.ndarray  # float64 [M, T], their weighted means
-    spread: np.ndarray  # float64 [M, T], expected standard deviation of the error; of probabilities, of the members
 
 
 def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -39,7 +39,7 @@ from graphormer_sepnorm.project.judge import Goal
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.reference import BODY, body_named
+from graphormer_sepnorm.table_model.reference import BODY, Encoder
 from tests.benchmarks.tables import fit_kernel
 
 ENDPOINTS = ("HLM", "RLM", "MDR1_ER", "Sol", "hPPB", "rPPB")
@@ -90,7 +90,7 @@ class Simulated:
         self.smiles, self.y = table.index.tolist(), table.to_numpy(np.float64)
         self.molecules = MoleculeFeatures(self.smiles)
         self.molecules.read("mol")
-        for view in (descriptor_values, body_named(BODY)):
+        for view in (descriptor_values, Encoder.named(BODY)):
             self.molecules.of(view)
         self.mols = [read_smiles(text) for text in self.smiles]
         self.keys = np.array([molecule_key(mol) for mol in self.mols])

@@ -23,7 +23,7 @@ from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
-from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named
+from graphormer_sepnorm.table_model.reference import BODY, Counts, Encoder
 from tests.benchmarks.tables import fit_kernel
 
 FIRST, BEST, POOL = 100, 0.1, 400
@@ -69,7 +69,7 @@ class Simulated:
         smiles = table.smiles.tolist()
         self.y, self.minimize = table[target].to_numpy(np.float64), minimize
         self.molecules = MoleculeFeatures(smiles)
-        for view in (Counts(), descriptor_values, body_named(BODY)):
+        for view in (Counts(), descriptor_values, Encoder.named(BODY)):
             self.molecules.of(view)
         self.mols = [Chem.MolFromSmiles(text) for text in smiles]
         self.keys = np.array([molecule_key(mol) for mol in self.mols])
