@@ -266,10 +266,7 @@ def say_once(sentences: Iterable[str]) -> None:
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
-    conflicting, deviations = (
-        sum(bool(each.conflicts) for each in labelled.duplicates),
-        repeatability(options, labelled),
-    )
-    parts = {"rows": labelled.usable, "skipped": labelled.skipped, "duplicates": labelled.duplicates}
-    numbers: dict = {name: len(part) for name, part in parts.items()} | {"conflicting": conflicting}
+    duplicates, deviations = labelled.duplicates, repeatability(options, labelled)
+    numbers: dict = {"rows": len(labelled.usable), "skipped": len(labelled.skipped), "duplicates": len(duplicates)}
+    numbers["conflicting"] = sum(bool(duplicate.conflicts) for duplicate in duplicates)
     return numbers | {"repeatability": deviations} if deviations else numbers

@@ -185,7 +185,8 @@ class TableEstimator(SmilesEstimator):
         task = replace(table_task(chosen), class_names=class_names)
         state = parameters["random_state"]
         seed = int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
-        config, chosen = make_config(parameters, task, chosen.featurizer, seed), replace(chosen, seed=seed)
+        config = make_config(parameters, task, chosen.featurizer, seed)
+        chosen = replace(chosen, seed=config.train.seed)
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
             rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]

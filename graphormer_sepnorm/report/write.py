@@ -206,8 +206,8 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
     targets = len(task.targets)
-    labels = (labels_of_texts(row[3 : 3 + targets]) for row in lines[1:])
-    y, bounds = map(np.array, zip(*labels, strict=True))
+    labels = np.array([labels_of_texts(row[3 : 3 + targets]) for row in lines[1:]])
+    y, bounds = labels[..., 0].copy(), labels[..., 1:].copy()
     values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
     return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
 

@@ -51,9 +51,8 @@ LEAST_LABELS, LEAST_TOLD = 2, 20  # that are scored, and that tell which is bett
 class Tested(NamedTuple):
     number: int
     smiles: str
-    y: list[float]  # T labels, NaN where there is no exact label
-    bounds: list[tuple[float, float]]  # smallest and largest possible value of each censored label
-    prediction: list[float] = []  # noqa: RUF012 - empty for a measurement
+    labels: list[tuple[float, float, float]]  # as ``labels_of_texts``
+    prediction: tuple[float, ...] = ()  # none for a measurement
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,15 @@ class ScoredRun:
         return replace(self, rows=rows)
 
     @cached_property
+    def labels(self) -> np.ndarray:
+        """The label, NaN where it is not exact, and the bounds of each row and target: float64 [M, T, 3]."""
+        return np.reshape([row.labels for row in self.rows], (-1, len(self.task.targets), 3))
+
+    @cached_property
     def predicted(self) -> Predicted:
-        targets = len(self.task.targets)
-        y, bounds, prediction = (np.array([row[place] for row in self.rows], np.float64) for place in (2, 3, 4))
-        by_name = {STACK: prediction.reshape(-1, targets)}
-        return Predicted(self.task, y.reshape(-1, targets), by_name, np.zeros(targets), bounds.reshape(-1, targets, 2))
+        prediction = np.reshape([row.prediction for row in self.rows], (-1, len(self.task.targets)))
+        means = np.zeros(len(self.task.targets))
+        return Predicted(self.task, self.labels[..., 0], {STACK: prediction}, means, self.labels[..., 1:])
 
 
 def read_scored_run(path: Path) -> ScoredRun:
@@ -93,19 +96,13 @@ def read_scored_run(path: Path) -> ScoredRun:
     measured: dict[int, list[Tested]] = {}
     try:
         result = json.loads(run.test.read_bytes())
-        rows = [
-            tested(line, task.targets)._replace(prediction=[float(line[f"{name}_predicted"]) for name in task.targets])
-            for line in saved_lines(run.predictions)
-        ]
+        rows = sorted((tested(line, task.targets) for line in saved_lines(run.predictions)), key=itemgetter(0))
         for line in saved_lines(path / DUPLICATES) if (path / DUPLICATES).exists() else ():
             if KEPT_IN in line:  # an earlier version wrote no such column
-                measured.setdefault(int(line[KEPT_IN]), []).append(
-                    tested(line, [TARGET + name for name in task.targets])
-                )
+                measured.setdefault(int(line[KEPT_IN]), []).append(tested(line, task.targets, TARGET))
         averaged = {number: of_mean for number, of_mean in measured.items() if len(of_mean) > 1}
         settings = dict(settings_of_run(run, facts, result))
-        dataset, ordered = str(result["dataset"]), sorted(rows, key=itemgetter(0))
-        return ScoredRun(str(path), dataset, task, known_words(result), settings, ordered, averaged)
+        return ScoredRun(str(path), str(result["dataset"]), task, known_words(result), settings, rows, averaged)
     except (ValueError, KeyError, TypeError):
         advice = "remove it, and score the run again with train --resume"
         raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None
@@ -116,8 +113,11 @@ def saved_lines(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def tested(line: dict[str, str], columns: Sequence[str]) -> Tested:
-    return Tested(int(line["row"]), line["smiles"], *labels_of_texts([line[name] for name in columns]))
+def tested(line: dict[str, str], targets: Sequence[str], front: str = "") -> Tested:
+    """A line of predictions, or of measurements, whose columns have a word in ``front`` of the targets."""
+    labels = labels_of_texts([line[front + name] for name in targets])
+    prediction = () if front else tuple(float(line[f"{name}_predicted"]) for name in targets)
+    return Tested(int(line["row"]), line["smiles"], labels, prediction)
 
 
 def settings_of_run(run: RunFolder, facts: Path, result: dict) -> Iterator[tuple[str, Any]]:
@@ -131,16 +131,17 @@ def settings_of_run(run: RunFolder, facts: Path, result: dict) -> Iterator[tuple
         yield from ((f"{part}.{name}", value) for part in ("model", "train") for name, value in config[part].items())
 
 
-def labels_of_texts(texts: Sequence[str]) -> tuple[list[float], list[tuple[float, float]]]:
-    """The labels [T] of a row, NaN where there is no exact one, and the bounds of the censored ones [T, 2]."""
-    bounds = [bounds_of(text if text[:1] in SIGNS else "") for text in texts]
-    return [float(text) if text and text[0] not in SIGNS else np.nan for text in texts], bounds
+def labels_of_texts(texts: Sequence[str]) -> list[tuple[float, float, float]]:
+    """The label of each target, NaN where there is no exact one, and the bounds of a censored one."""
+    exact = [float(text) if text and text[0] not in SIGNS else np.nan for text in texts]
+    return [(y, *bounds_of(text if text[:1] in SIGNS else "")) for y, text in zip(exact, texts, strict=True)]
 
 
 def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
     """Runs on the test rows that all have in common, and whether these are all rows of all of them."""
     first = runs[0]
-    if all(same_rows(first, other) and same_labels(first, other) for other in runs[1:]):
+    alike = [same_rows(first, run) and np.array_equal(first.labels, run.labels, equal_nan=True) for run in runs[1:]]
+    if all(alike):
         return list(runs), True
     apart = [run.by_measurement() for run in runs]
     shared = set.intersection(*({row.number for row in run.rows} for run in apart))
@@ -148,16 +149,9 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
     for other in taken[1:]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
-        if not same_labels(taken[0], other):
+        if not np.array_equal(taken[0].labels, other.labels, equal_nan=True):
             raise InputError(f"{first.name} and {other.name} have different test labels, so {NOT_COMPARED}")
     return taken, False
-
-
-def same_labels(first: ScoredRun, other: ScoredRun) -> bool:
-    return all(
-        np.array_equal(getattr(first.predicted, name), getattr(other.predicted, name), equal_nan=True)
-        for name in ("y", "bounds")
-    )
 
 
 def same_rows(first: ScoredRun, other: ScoredRun) -> bool:

@@ -60,8 +60,8 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
             trust = fit_trust(domain, labels, predicted, np.zeros_like(predicted))
             student = replace(student, trust=replace(trust, rows=model.trust.rows))
             scores = {"student": predicted, "model": model.predict(rows.smiles).values}
-            result["test"] = {name: round(METRICS[task.metric](labels.y, each), 4) for name, each in scores.items()}
-            result["test"]["metric"] = task.metric
+            tested = {name: round(METRICS[task.metric](labels.y, each), 4) for name, each in scores.items()}
+            result["test"] = {**tested, "metric": task.metric}
     student.save(out)
     return result
 

@@ -121,11 +121,9 @@ def load_model(
     """
     if not names:
         raise InputError("name a model: a run folder, a weights file or shipped weights")
-    for name in names:
-        if not isinstance(name, str | PathLike):
-            raise InputError(f"{name!r} is not the name of a model; name several as in load_model('a', 'b')")
-    compute = choose(device, precision)
-    with computing(compute):
+    if strange := [name for name in names if not isinstance(name, str | PathLike)]:
+        raise InputError(f"{strange[0]!r} is not the name of a model; name several as in load_model('a', 'b')")
+    with computing(compute := choose(device, precision)):
         model = load_predicting_model(texts := list(map(str, names)))
     for words in unfinished(names):
         warnings.warn(words, stacklevel=2)
@@ -150,8 +148,7 @@ def load_models(
 
 def unfinished(names: Iterable[str | PathLike]) -> list[str]:
     places = [place for named in map(resolve_model, names) for place in panel_parts(named) or [named]]
-    runs = [run for run in map(RunFolder, places) if run.stack.exists()]
-    if not runs:
+    if not (runs := [run for run in map(RunFolder, places) if run.stack.exists()]):
         return []
     from graphormer_sepnorm.table_model.evaluate import unfinished_words  # slow to import, not needed by networks
 
@@ -308,8 +305,7 @@ def molecule_column(table: "DataFrame", name: str | None) -> tuple[int, list[str
 
 
 def samples_under(smiles: Sequence[str | None], table: "DataFrame", conditions: AskedConditions) -> Smiles:
-    places = conditions.places([str(name) for name in table.columns], "the input", condition_argument)
-    if not places:
+    if not (places := conditions.places([str(name) for name in table.columns], "the input", condition_argument)):
         return smiles
     rows = zip(*(map(str, table.iloc[:, place]) for place in places), strict=True)
     return [Sample(text, tuple(map(condition_text, row))) for text, row in zip(smiles, rows, strict=True)]

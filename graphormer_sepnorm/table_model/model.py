@@ -195,26 +195,23 @@ class TableModel:
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")
         check_files(folder, names, facts.get("files"))
-        sizes = {"K": len(names), "T": len(task.targets), "S": 1 + SIGNS, "E": 2}
+        sizes, difficulty = {"K": len(names), "T": len(task.targets), "S": 1 + SIGNS, "E": 2}, None
         (weights,) = read_shaped(arrays, {"weights": (np.float64, "KT")}, sizes, run.stack)
-        difficulty, errors = None, np.zeros((0, sizes["T"]))
         if "difficulty" in arrays:
             errors = checked_array(arrays, "errors", np.float64, 2, run.stack, finite=False)
             shapes = {"difficulty": (np.float64, "ST"), "limits": (np.float64, "ET")}
             coefficients, limits = read_shaped(arrays, shapes, sizes, run.stack)
             difficulty = Difficulty(coefficients, errors, limits)
-        if errors.shape[1] != sizes["T"] or (errors < 0).any() or (weights < 0).any():
-            raise InputError(damaged_arrays(run.stack))
         trust = read_trust(arrays, run.stack)
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
         conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
-        card = read_card(folder)
-        strongest = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
-        context = strongest, card.descriptions if card else {}
-        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *context)
-        if trust and not trust.fits(len(task.targets), model.embedder.width):
+        model, card = cls(task, featurizer, members, weights, trust, difficulty, conditions), read_card(folder)
+        model.assay_limits = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
+        model.descriptions = card.descriptions if card else {}
+        fits = trust is None or trust.fits(len(task.targets), model.embedder.width)
+        if not fits or (weights < 0).any() or (difficulty and not difficulty.fits(len(task.targets))):
             raise InputError(damaged_arrays(run.stack))
         return model
 
@@ -250,17 +247,12 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
 def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
     """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
     limits: dict[str, AssayLimit] = {}
-    if not rows:
-        return limits
-    for name, exact, (lower, upper) in zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True):
-        if len(lower) > len(upper):
-            limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
-        elif len(upper):
-            limit, beyond = AssayLimit(float(upper[0]), "less"), (exact < upper[0]).sum()
-        else:
-            continue
-        if beyond < FEW_BEYOND:
-            limits[name] = limit
+    known = zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True) if rows else ()
+    for name, exact, (lower, upper) in known:
+        if len(lower) > len(upper) and (exact > lower[-1]).sum() < FEW_BEYOND:
+            limits[name] = AssayLimit(float(lower[-1]), "more")
+        elif len(upper) >= max(len(lower), 1) and (exact < upper[0]).sum() < FEW_BEYOND:
+            limits[name] = AssayLimit(float(upper[0]), "less")
     return limits
 
 

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import scipy
 import torch
 from scipy.sparse import csc_array, csr_array
 
@@ -290,9 +291,8 @@ def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float6
 
 def median_distance(points: np.ndarray) -> float:
     """The median Euclidean distance between distinct points [N, D]; 1 if all are equal."""
-    from scipy.spatial.distance import pdist  # its import takes a while
-
-    distances = pdist(points[evenly(len(points), MOST_MEASURED)]) if points.shape[1] else np.zeros(0)
+    chosen = points[evenly(len(points), MOST_MEASURED)]
+    distances = scipy.spatial.distance.pdist(chosen) if points.shape[1] else np.zeros(0)
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
 

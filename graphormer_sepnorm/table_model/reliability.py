@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
@@ -179,14 +180,10 @@ def clear_error(y: np.ndarray, probability: np.ndarray) -> float | None:
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
     """The shares clearly below a confidence level by a one-sided binomial test, in words: "67 % of the 30"."""
     measured = {name: share for name, share in shares.items() if share is not None}
-    if not measured:
-        return {}
-    from scipy.stats import binom  # its import takes a while
-
     return {
         name: f"{percent(share)} of the {counts[name]:,}"
         for name, share in measured.items()
-        if binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(measured)
+        if scipy.stats.binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(measured)
     }
 
 
@@ -222,11 +219,9 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
     similarity, errors = similarity[finite], errors[finite]
     if len(errors) < LEAST_TESTED or min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
         return False
-    from scipy.stats import spearmanr  # its import takes a while
-
     far = similarity <= np.median(similarity)
     grow = errors[far].mean() > errors[~far].mean() if (~far).any() else False
-    return bool(grow and spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
+    return bool(grow and scipy.stats.spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
 
 
 def compare_rows(

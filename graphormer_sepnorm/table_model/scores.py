@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.numbers import counted
@@ -83,11 +84,8 @@ class Predicted:
 
 
 def top_words(tops: dict[str, dict]) -> list[str]:
-    return [
-        f"of the {top['n']} predicted {side}, {top['found']} are among the {top['best']} {side}; "
-        f"{top['chance']:.1f} by chance"
-        for side, top in tops.items()
-    ]
+    found = "of the {n} predicted {side}, {found} are among the {best} {side}; {chance:.1f} by chance"
+    return [found.format(side=side, **top) for side, top in tops.items()]
 
 
 def columns_of(task: TaskConfig) -> dict[str, slice]:
@@ -199,19 +197,15 @@ def score_of_draws(of_rows: Callable, y: np.ndarray, prediction: np.ndarray, dra
 
 def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     """The area under the ROC curve for each row of [draws, M]: [draws], NaN where all labels of a row are equal."""
-    from scipy.stats import rankdata  # its import takes a while
-
     ones = y.sum(axis=1)
-    above = (rankdata(prediction, axis=1) * y).sum(axis=1) - ones * (ones + 1) / 2
+    above = (scipy.stats.rankdata(prediction, axis=1) * y).sum(axis=1) - ones * (ones + 1) / 2
     pairs = ones * (y.shape[1] - ones)
     return np.where(pairs > 0, above / np.maximum(pairs, 1), np.nan)
 
 
 def correlation_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     """Spearman's correlation for each row of [draws, M]: [draws], NaN where all values of a row are equal."""
-    from scipy.stats import rankdata  # its import takes a while
-
-    y, prediction = (rankdata(each, axis=1) - (each.shape[1] + 1) / 2 for each in (y, prediction))
+    y, prediction = (scipy.stats.rankdata(each, axis=1) - (each.shape[1] + 1) / 2 for each in (y, prediction))
     squares = (y**2).sum(axis=1) * (prediction**2).sum(axis=1)
     return np.where(squares > 0, (y * prediction).sum(axis=1) / np.sqrt(np.maximum(squares, 1e-9)), np.nan)
 

@@ -6,6 +6,7 @@ for the nearest of them. Axis letters: K members, M molecules, N reference molec
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -55,15 +56,13 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
 
 def simplex_weights(errors: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Weights [K] with sum 1 that minimize the weighted sum of errors [K, M]; the prior if all errors are NaN."""
-    from scipy.optimize import nnls  # its import takes a while
-
     rows = errors[:, ~np.isnan(errors).any(axis=0)].T
     scale = np.sqrt((rows**2).mean()) if rows.size else 0.0
     if scale == 0:
         return prior
     pull = np.sqrt(PRIOR_ROWS)
     system = np.vstack([rows / scale, pull * np.eye(len(prior)), np.full((1, len(prior)), BINDING)])
-    weights, _ = nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
+    weights, _ = scipy.optimize.nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
     return weights / weights.sum()
 
 
@@ -113,6 +112,9 @@ class Difficulty:
         values = signs(disagreement, similarity, self.errors)
         expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", values, self.coefficients[1:]))
         return expected.clip(*self.limits)
+
+    def fits(self, targets: int) -> bool:
+        return self.errors.shape[1] == targets and not (self.errors < 0).any()
 
 
 def fit_difficulty(

@@ -104,8 +104,8 @@ class ForestMember(Member):
         arrays, facts = load_format(path, FORMAT)
         known_kinds(facts, path, ("morgan 1",), (MORGAN,))
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
-        nodes = [checked_array(arrays, name, dtype, 1, path) for name, dtype in TYPES.items()]
-        forest = cls(*nodes, facts.get("targets", 0), str(facts.get("rdkit")))
+        feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in TYPES.items())
+        forest = cls(feature, number, right, roots, facts.get("targets", 0), str(facts.get("rdkit")))
         if not all(forest.conditions()):
             raise InputError(f"{path} is damaged: its nodes do not form trees")
         return forest
@@ -124,34 +124,28 @@ class ForestMember(Member):
 def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> ForestMember:
     """Grows one forest per target on the features [M, F] of the molecules with its label."""
     import rdkit
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
 
+    make = ExtraTreesClassifier if labels.is_classification else ExtraTreesRegressor
     grown: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for place in range(labels.y.shape[1]):
-        rows = np.flatnonzero(~np.isnan(labels.y[:, place]))
+    for column in labels.y.T:
+        rows = np.flatnonzero(~np.isnan(column))
         if not len(rows):
             raise CannotLearn("a target has no exact labels to grow a forest on")
-        grown += grow_trees(features[rows], labels.take(rows), place, seed, trees)
+        known, weight = features[rows], None if labels.weight is None else labels.weight[rows]
+        columns = np.flatnonzero((known != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(rows)))
+        columns = columns if len(columns) else np.arange(features.shape[1])
+        sampled = {"bootstrap": True, "max_samples": MAX_SAMPLE} if len(rows) > MAX_SAMPLE else {}
+        forest = make(trees, max_features=SHARE, n_jobs=available_cores(), random_state=seed, **sampled)
+        forest.fit(known[:, columns], column[rows], weight)
+        classes = forest.classes_ if labels.is_classification else np.ones(1)
+        grown += [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
     feature, number, rights = zip(*grown, strict=True)
     sizes = np.array(list(map(len, feature)))
     roots = np.cumsum(sizes) - sizes
     right = np.concatenate([own + root for own, root in zip(rights, roots, strict=True)]).astype(np.int32)
     nodes = np.concatenate(feature), np.concatenate(number), right, roots.astype(np.int64)
     return ForestMember(*nodes, labels.y.shape[1], rdkit.__version__)
-
-
-def grow_trees(
-    features: np.ndarray, labels: Labels, place: int, seed: int, trees: int
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
-
-    columns = np.flatnonzero((features != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(features)))
-    columns = columns if len(columns) else np.arange(features.shape[1])
-    make = ExtraTreesClassifier if labels.is_classification else ExtraTreesRegressor
-    sampled = {"bootstrap": True, "max_samples": MAX_SAMPLE} if len(labels) > MAX_SAMPLE else {}
-    forest = make(trees, max_features=SHARE, n_jobs=available_cores(), random_state=seed, **sampled)
-    forest.fit(features[:, columns], labels.y[:, place], labels.weight)
-    classes = forest.classes_ if labels.is_classification else np.ones(1)
-    return [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
 
 
 def as_arrays(tree: Any, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
