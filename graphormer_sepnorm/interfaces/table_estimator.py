@@ -54,9 +54,8 @@ class SmilesEstimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle, with networks on the CPU, so that it can be read without a GPU."""
-        for model in (vars(self).get("model_"), vars(self).get("embedder_")):
-            if model is not None:
-                model.to(torch.device("cpu"))
+        for name in vars(self).keys() & {"model_", "embedder_"}:
+            vars(self)[name].to(torch.device("cpu"))
         return super().__getstate__()
 
     def _read_input(self, X, reset: bool) -> np.ndarray:

@@ -238,7 +238,7 @@ def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
     weights, noise = learn_weights(compared, rows, target)
     if compared.with_all:
         inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(noise * noise_factors(target.weight)))
-        variance, rest_of = 1 / np.diag(inverse), inverse.dot
+        variance, rest_of = 1 / np.diag(inverse), lambda y: inverse @ y
     else:
         process = Landmarks.of(compared, rows, weights, noise, target)
         variance, rest_of = process.variance, process.rest

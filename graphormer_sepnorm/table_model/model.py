@@ -88,7 +88,7 @@ class TableModel:
         return self.embedder.device
 
     @property
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         return sum(parameter.numel() for network, _ in self.models for parameter in network.parameters())
 
     @property

@@ -218,14 +218,13 @@ class Reference:
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
-        space = Space.of(molecules.of(body))
+        space, conditions = Space.of(molecules.of(body)), molecules.of(condition_values)
         scores = NormalScores.of(molecules.of(descriptor_values))
         described = scores(molecules.of(descriptor_values))
-        conditions = molecules.of(condition_values)
-        widths = [median_distance(described), space.width]
-        if conditions.shape[1]:
-            widths.append(median_distance(conditions))
-        return cls(body, molecules.of(Counts()), scores, described, space, np.array(widths), conditions)
+        of_conditions = [median_distance(conditions)] if conditions.shape[1] else []
+        widths = np.array([median_distance(described), space.width, *of_conditions])
+        space = replace(space, width=widths[1])  # in float64, as from a file: the same bits
+        return cls(body, molecules.of(Counts()), scores, described, space, widths, conditions)
 
     @cached_property
     def index(self) -> CountIndex:
@@ -233,10 +232,9 @@ class Reference:
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
-        space = replace(self.space, width=self.widths[1])  # in float64, as from a file: the same bits
         by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
         by_descriptors = gaussian(self.scores(molecules.of(descriptor_values)), self.described, self.widths[0])
-        parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
+        parts = by_counts, by_descriptors, self.space.similarities(molecules.of(self.body))
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
     def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
