@@ -24,7 +24,6 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
-from graphormer_sepnorm.table_model.compare import labels_of_texts
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -205,11 +204,9 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
-    targets = len(task.targets)
-    labels = np.array([labels_of_texts(row[3 : 3 + targets]) for row in lines[1:]])
-    y, bounds = labels[..., 0].copy(), labels[..., 1:].copy()
-    values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
-    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
+    found = Predicted.of_lines(task, lines[1:])
+    bounds = found.bounds if np.isfinite(found.labels[..., 1:]).any() else None
+    return replace(found, means=np.nanmean(found.y, axis=0), bounds=bounds)
 
 
 def pooled(results: Sequence[dict], together: Predicted) -> dict:

@@ -3,12 +3,11 @@
 import csv
 import io
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +32,12 @@ from graphormer_sepnorm.table_model.scores import (
     resampled,
     top_words,
 )
-from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import DUPLICATES, KEPT_IN, TABLE, TARGET, kept_facts
 from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.tasks.censored import log_likelihoods
 
-SIGNS = ("<", ">")
 SEED = "--seed"
 NOT_COMPARED = "their scores cannot be compared"
 OTHER_ROWS = "train both on one table with the same --split and --seed, or evaluate --csv both on other measurements"
@@ -48,39 +45,29 @@ PICTURES = (".png", ".svg", ".pdf")
 LEAST_LABELS, LEAST_TOLD = 2, 20  # that are scored, and that tell which is better; of classes, as if they were equal
 
 
-class Tested(NamedTuple):
-    number: int
-    smiles: str
-    labels: list[tuple[float, float, float]]  # as ``labels_of_texts``
-    prediction: tuple[float, ...] = ()  # none for a measurement
-
-
 @dataclass(frozen=True)
 class ScoredRun:
     name: str
     dataset: str
-    task: TaskConfig
     known: str  # the sentence of ``known_words``
     settings: dict[str, Any]  # by the names of options
-    rows: list[Tested]  # in ascending order of their numbers
-    measured: dict[int, list[Tested]]  # the rows of the source table that rows are means of
+    measured: dict[str, list[list[str]]]  # by number, the rows of the source table that a row is the mean of
+    rows: list[list[str]]  # of ``predictions.csv``, in ascending order
+    predicted: Predicted
+
+    @property
+    def task(self) -> TaskConfig:
+        return self.predicted.task
+
+    def with_rows(self, rows: list[list[str]]) -> "ScoredRun":
+        ordered = sorted(rows, key=lambda row: int(row[0]))
+        return replace(self, rows=ordered, predicted=Predicted.of_lines(self.task, ordered))
 
     def by_measurement(self) -> "ScoredRun":
         """The rows of the source table: each has its own label, and the prediction of the row it was averaged in."""
-        both = ((row, each) for row in self.rows for each in self.measured.get(row.number, [row]))
-        rows = sorted((each._replace(prediction=row.prediction) for row, each in both), key=itemgetter(0))
-        return replace(self, rows=rows)
-
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """The label, NaN where it is not exact, and the bounds of each row and target: float64 [M, T, 3]."""
-        return np.reshape([row.labels for row in self.rows], (-1, len(self.task.targets), 3))
-
-    @cached_property
-    def predicted(self) -> Predicted:
-        prediction = np.reshape([row.prediction for row in self.rows], (-1, len(self.task.targets)))
-        means = np.zeros(len(self.task.targets))
-        return Predicted(self.task, self.labels[..., 0], {STACK: prediction}, means, self.labels[..., 1:])
+        end = 3 + len(self.task.targets)
+        own = ((row, each) for row in self.rows for each in self.measured.get(row[0], [row]))
+        return self.with_rows([[*each[:end], *row[end:]] for row, each in own])
 
 
 def read_scored_run(path: Path) -> ScoredRun:
@@ -93,16 +80,18 @@ def read_scored_run(path: Path) -> ScoredRun:
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
     kept = kept_facts(facts)
     task = kept[0] if kept else read_config(run.config).task
-    measured: dict[int, list[Tested]] = {}
+    measured = defaultdict(list)
     try:
         result = json.loads(run.test.read_bytes())
-        rows = sorted((tested(line, task.targets) for line in saved_lines(run.predictions)), key=itemgetter(0))
         for line in saved_lines(path / DUPLICATES) if (path / DUPLICATES).exists() else ():
             if KEPT_IN in line:  # an earlier version wrote no such column
-                measured.setdefault(int(line[KEPT_IN]), []).append(tested(line, task.targets, TARGET))
+                labels = [line[TARGET + name] for name in task.targets]
+                measured[line[KEPT_IN]].append([line["row"], line["smiles"], line["split"], *labels])
         averaged = {number: of_mean for number, of_mean in measured.items() if len(of_mean) > 1}
-        settings = dict(settings_of_run(run, facts, result))
-        return ScoredRun(str(path), str(result["dataset"]), task, known_words(result), settings, rows, averaged)
+        settings, nothing = dict(settings_of_run(run, facts, result)), Predicted.of_lines(task, [])
+        scored = ScoredRun(str(path), str(result["dataset"]), known_words(result), settings, averaged, [], nothing)
+        columns = ["row", "smiles", "split", *task.targets, *(f"{name}_predicted" for name in task.targets)]
+        return scored.with_rows([[line[name] for name in columns] for line in saved_lines(run.predictions)])
     except (ValueError, KeyError, TypeError):
         advice = "remove it, and score the run again with train --resume"
         raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None
@@ -111,13 +100,6 @@ def read_scored_run(path: Path) -> ScoredRun:
 def saved_lines(path: Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         return list(csv.DictReader(file))
-
-
-def tested(line: dict[str, str], targets: Sequence[str], front: str = "") -> Tested:
-    """A line of predictions, or of measurements, whose columns have a word in ``front`` of the targets."""
-    labels = labels_of_texts([line[front + name] for name in targets])
-    prediction = () if front else tuple(float(line[f"{name}_predicted"]) for name in targets)
-    return Tested(int(line["row"]), line["smiles"], labels, prediction)
 
 
 def settings_of_run(run: RunFolder, facts: Path, result: dict) -> Iterator[tuple[str, Any]]:
@@ -131,37 +113,34 @@ def settings_of_run(run: RunFolder, facts: Path, result: dict) -> Iterator[tuple
         yield from ((f"{part}.{name}", value) for part in ("model", "train") for name, value in config[part].items())
 
 
-def labels_of_texts(texts: Sequence[str]) -> list[tuple[float, float, float]]:
-    """The label of each target, NaN where there is no exact one, and the bounds of a censored one."""
-    exact = [float(text) if text and text[0] not in SIGNS else np.nan for text in texts]
-    return [(y, *bounds_of(text if text[:1] in SIGNS else "")) for y, text in zip(exact, texts, strict=True)]
-
-
 def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
     """Runs on the test rows that all have in common, and whether these are all rows of all of them."""
     first = runs[0]
-    alike = [same_rows(first, run) and np.array_equal(first.labels, run.labels, equal_nan=True) for run in runs[1:]]
-    if all(alike):
+    if all(same_rows(first, other) and same_labels(first, other) for other in runs[1:]):
         return list(runs), True
     apart = [run.by_measurement() for run in runs]
-    shared = set.intersection(*({row.number for row in run.rows} for run in apart))
-    taken = [replace(run, rows=[row for row in run.rows if row.number in shared]) for run in apart]
+    shared = set.intersection(*({row[0] for row in run.rows} for run in apart))
+    taken = [run.with_rows([row for row in run.rows if row[0] in shared]) for run in apart]
     for other in taken[1:]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
-        if not np.array_equal(taken[0].labels, other.labels, equal_nan=True):
+        if not same_labels(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test labels, so {NOT_COMPARED}")
     return taken, False
+
+
+def same_labels(first: ScoredRun, other: ScoredRun) -> bool:
+    return np.array_equal(first.predicted.labels, other.predicted.labels, equal_nan=True)
 
 
 def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
     """Whether two runs were tested on the same rows, whose molecules may have been standardized differently."""
     if len(first.rows) != len(other.rows):
         return False
-    shift = other.rows[0].number - first.rows[0].number if first.rows else 0
+    shift = int(other.rows[0][0]) - int(first.rows[0][0]) if first.rows else 0
     return all(
-        own.number + shift == each.number and (own.smiles == each.smiles or family(own.smiles) == family(each.smiles))
-        for own, each in zip(first.rows, other.rows, strict=True)
+        int(number) + shift == int(other_number) and (smiles == drawn or family(smiles) == family(drawn))
+        for (number, smiles, *_), (other_number, drawn, *_) in zip(first.rows, other.rows, strict=True)
     )
 
 

@@ -50,7 +50,8 @@ def explain_rows(
     one_of("method", method, METHODS)
     if isinstance(model, SideBySide):
         number, own = model.owner(target)
-        digits = {own: each for name, each in (decimals or {}).items() if name == (target or model.targets[0])}
+        known_decimals = (decimals or {}).get(target or model.targets[0])
+        digits = {} if known_decimals is None else {own: known_decimals}
         samples = [model.sample_for(number, sample) for sample in smiles]
         return explain_rows(model.part_models[number], samples, method, own, digits)
     if names := model.asked_conditions.columns:

@@ -2,7 +2,7 @@
 
 Axis letters: M test molecules, C columns of a target, P predictions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -11,10 +11,12 @@ import scipy
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.tasks.censored import bound_scores, top_scores
 from graphormer_sepnorm.tasks.metrics import Metric
 
+SIGNS = ("<", ">")  # of bounds
 RESAMPLES = 1_000
 MOST_DRAWN = 10_000  # labels of a resample; of more labels, the interval is somewhat too wide
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
@@ -33,6 +35,16 @@ class Predicted:
     means: np.ndarray  # [T], mean labels of the training molecules
     bounds: np.ndarray | None = None  # [M, T, 2] of censored labels
 
+    @classmethod
+    def of_lines(cls, task: TaskConfig, lines: Sequence[Sequence[str]]) -> "Predicted":
+        """The labels, their bounds and the predictions in lines of ``predictions.csv``, without its header."""
+        end, targets = 3 + len(task.targets), len(task.targets)
+        exact = [[float(text) if text and text[0] not in SIGNS else np.nan for text in line[3:end]] for line in lines]
+        bounds = [[bounds_of(text if text[:1] in SIGNS else "") for text in line[3:end]] for line in lines]
+        prediction = np.reshape([list(map(float, line[end : end + targets])) for line in lines], (-1, targets))
+        y, ends = np.reshape(exact, (-1, targets)), np.reshape(bounds, (-1, targets, 2))
+        return cls(task, y, {STACK: prediction}, np.zeros(targets), ends)
+
     @cached_property
     def left_out(self) -> dict[str, str]:
         """The targets without a score, or with too few labels if there are enough of others, and the reasons."""
@@ -49,11 +61,17 @@ class Predicted:
     def by_target(self) -> dict[str, dict]:
         return {name: scores_of_target(self, columns) for name, columns in columns_of(self.task).items()}
 
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels, NaN where they are not exact, and their bounds: float64 [M, T, 3]."""
+        bounds = np.broadcast_to([-np.inf, np.inf], (*self.y.shape, 2)) if self.bounds is None else self.bounds
+        return np.dstack([self.y, bounds])
+
     def column(self, columns: slice, name: str = STACK) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels [M], bounds [M, 2] and a prediction [M] of a target with one column."""
-        bounds = np.broadcast_to([-np.inf, np.inf], (*self.y.shape, 2)) if self.bounds is None else self.bounds
+        labels = self.labels[:, columns][:, 0]
         prediction = self.by_name[name] if name in self.by_name else np.broadcast_to(self.means, self.y.shape)
-        return self.y[:, columns][:, 0], bounds[:, columns][:, 0], prediction[:, columns][:, 0]
+        return labels[:, 0], labels[:, 1:], prediction[:, columns][:, 0]
 
     def with_bounds(self, columns: slice) -> dict[str, dict[str, float | None]]:
         """The ``BoundScores`` of each prediction and of the mean label; empty without bounds."""
