@@ -118,17 +118,17 @@ def parts_by_baseline(
 ) -> dict[str, Attributions]:
     """Weighted contributions to what the members predict, by baseline; members with weight 0 are left out."""
     by_part: dict[str, Attributions] = {}
-    masked = {name: weight for name, weight in zip(model.members, weights.tolist(), strict=True) if weight}
-    networks, weight = model.members.get("networks"), masked.pop("networks", 0.0)
+    others = {name: weight for name, weight in zip(model.members, weights.tolist(), strict=True) if weight}
+    networks, weight = model.members.get("networks"), others.pop("networks", 0.0)
     if networks and weight:
         values = model.conditions.encode(())
         parts = [by_gradients(*network, view.name, smiles, values) for network in networks.models]
         contributions = weight * np.mean([part.contributions for part in parts], axis=0)
         by_part[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
-    if masked:
+    if others:
         _, mol = FEATURIZERS[model.featurizer].read(smiles)
         with one_molecule(smiles):
-            predict = partial(predict_masked, model, masked, view.column, mol)
+            predict = partial(predict_masked, model, others, view.column, mol)
             by_part[MASKED] = Attributions(*contributions_by_masking(mol, predict))
     return by_part
 
