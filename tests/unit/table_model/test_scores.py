@@ -55,10 +55,9 @@ def test_targets_with_too_few_labels_are_left_out_of_the_mean():
     """Of 30 labels, 10, 9 and none are 1."""
     task = TaskConfig("classification", "rocauc", ("a", "b", "c"))
     y = (np.arange(30.0)[:, None] < [10, 9, 0]).astype(float)
-    predicted = Predicted(task, y, {}, np.zeros(3))
-    left_out = predicted.left_out
-    assert list(left_out) == ["c", "b"] and "9 of 30" in left_out["b"] and "none of 30" in left_out["c"]
-    assert np.isnan(predicted.judged).tolist() == [[False, True, True]] * 30
+    found = Predicted(task, y, {}, np.zeros(3))
+    assert list(found.left_out) == ["c", "b"] and "9 of 30" in found.left_out["b"]
+    assert "none of 30" in found.left_out["c"] and np.isnan(found.judged).tolist() == [[False, True, True]] * 30
     two = Predicted(replace(task, targets=("b", "c")), y[:, 1:], {}, np.zeros(2))
     assert list(two.left_out) == ["c"], "all are too few"
     assert Predicted(TWO, np.array([[1.0, 1], [2, NAN]]), {}, np.zeros(2)).left_out == {
