@@ -32,7 +32,7 @@ from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.reference import body_named
+from graphormer_sepnorm.table_model.reference import Encoder
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -92,7 +92,7 @@ def main() -> None:
 
 def fit(table: ToFit) -> tuple[TableModel, Stacked]:
     """As ``fit_table``, with rounded embeddings, which take a quarter of the space in an archive."""
-    body, molecules = body_named(BODY), table.molecules
+    body, molecules = Encoder.named(BODY), table.molecules
     molecules.computed[body] = rounded(molecules.of(body))
     fitted, _ = fit_members(table, ["kernel", "networks"])
     networks = fitted["networks"].member

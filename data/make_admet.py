@@ -173,7 +173,7 @@ def predicted_by_teacher(tables: Tables, pool: MoleculeFeatures, names: list[str
     task = TaskConfig(kind, PARTS[kind], tuple(names))
     config = foundation_config(task)
     pool.read(config.featurizer)
-    pool.of(reference.body_named(reference.BODY))
+    pool.of(reference.Encoder.named(reference.BODY))
     labels = Labels(task, tables.learnt[names].to_numpy(np.float64)[rows])
     scaffolds = [murcko_scaffold(text) for text in learnt.smiles]
     structures = Structures(learnt.smiles.tolist(), scaffolds, learnt.index.tolist(), learnt.family.tolist())

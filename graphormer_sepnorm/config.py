@@ -31,6 +31,8 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)  # as JSON has lists
 Sizes = Annotated[tuple[Count, ...], AsTuple, Field(min_length=1, max_length=100)]
+Updates = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Schedule = Literal["cosine", "linear", "trapezoid"]
 Kind = Literal["regression", "classification", "multiclass"]
 Loss = Literal["l1", "mse"]  # of a regression
 # How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
@@ -142,8 +144,7 @@ class ModelConfig:
             raise ValueError("message_gates requires messages=True")
         if self.local_layers and not self.messages:
             raise ValueError(f"the {self.local_layers} layers without attention require messages=True")
-        names = [encoding.name for encoding in self.encodings]
-        if len(set(names)) < len(names):
+        if len(set(names := [encoding.name for encoding in self.encodings])) < len(names):
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
         check_arrays(self.encodings)
         if missing := [name for name in TOKEN_NORM if not hasattr(NORMS[self.norm](self.width), name)]:
@@ -196,15 +197,11 @@ class TrainConfig:
     """
 
     epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
-    min_updates: Annotated[
-        int, Field(ge=0, le=1_000_000_000), Option("Minimum number of updates, for small tables.")
-    ] = 0
+    min_updates: Annotated[Updates, Option("Minimum number of updates, for small tables.")] = 0
     batch_size: Annotated[int, Field(ge=2, le=1_000_000), Option("Molecules per update.")] = 64
     lr: Annotated[Rate, Option("Peak learning rate.")] = 1e-3
     warmup: Annotated[Fraction, Option("Fraction of all updates in which the rate rises.")] = 0.1
-    schedule: Annotated[
-        Literal["cosine", "linear", "trapezoid"], Option("How the rate falls to zero after the peak.")
-    ] = "cosine"
+    schedule: Annotated[Schedule, Option("How the rate falls to zero after the peak.")] = "cosine"
     cooldown: Annotated[float, Field(gt=0, le=1), Option("Fraction of updates in which a trapezoid falls.")] = 0.1
     dropout_until: Annotated[Fraction, Option("Fraction of the epochs that have dropout.")] = 1.0
     statistics_until: Annotated[
@@ -347,21 +344,19 @@ def config_to_json(config: Config) -> str:
 def read_config(path: Path) -> Config:
     """Reads the ``config.json`` of a run; raises InputError as ``config_from_json``, or if the file cannot be read."""
     try:
-        text = path.read_bytes()
+        return config_from_json(path.read_bytes(), str(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    return config_from_json(text, str(path))
 
 
 def config_from_json(text: str | bytes, source: str) -> Config:
     """Parses a config; ``source`` is the name of its file, for messages."""
     try:
         version = FORMAT.validate_json(text).format_version
-        if version > FORMAT_VERSION:
-            advice = f"this package reads up to {FORMAT_VERSION}: install a newer graphormer_sepnorm"
+        if version != FORMAT_VERSION:
+            newer = f"this package reads up to {FORMAT_VERSION}: install a newer graphormer_sepnorm"
+            advice = newer if version > FORMAT_VERSION else "which only versions before 0.2.0 read: train it again"
             raise InputError(f"{source} has format {version}, {advice}")
-        if version < FORMAT_VERSION:
-            raise InputError(f"{source} has format {version}, which only versions before 0.2.0 read: train it again")
         return ADAPTER.validate_json(text)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None

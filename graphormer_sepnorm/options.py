@@ -35,14 +35,13 @@ class Declared:
 
 def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> list[Declared]:
     """The fields of a dataclass that a user may set, in order; ``only`` or ``without`` some names."""
-    hints, declarations = get_type_hints(cls, include_extras=True), []
-    for each in fields(cls):
-        metadata = getattr(hints[each.name], "__metadata__", ())
-        option = next((value for value in metadata if isinstance(value, Option)), None)
-        if option is not None and each.name not in without and (not only or each.name in only):
-            default = None if each.default is MISSING else each.default
-            declarations.append(Declared(each.name, value_type(hints[each.name]), default, option))
-    return declarations
+    hints = get_type_hints(cls, include_extras=True)
+    return [
+        Declared(each.name, value_type(hints[each.name]), None if each.default is MISSING else each.default, option)
+        for each in fields(cls)
+        for option in getattr(hints[each.name], "__metadata__", ())
+        if isinstance(option, Option) and each.name not in without and (not only or each.name in only)
+    ]
 
 
 def changed(options: Any) -> list[str]:

@@ -31,14 +31,8 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
 from graphormer_sepnorm.tables.formats.table import WholeTable
-from graphormer_sepnorm.tables.labels import (
-    LabelledRow,
-    LabelledTable,
-    TableOptions,
-    check_splits,
-    read_folds,
-    read_labelled,
-)
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, check_splits, read_folds, read_labelled
+from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tables.remarks import remarks as table_remarks
 from graphormer_sepnorm.tables.remarks import repeatability
@@ -116,7 +110,7 @@ def train_folds(
     for labelled in tables:
         check_splits(options, config.task, labelled)
     say_once(remarks(options, read[0]))
-    if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
+    if unscored := sum(len(every.rows) - len(kept.rows) for every, kept in zip(read, tables, strict=True)):
         say_once([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:
         with whole.locked():
@@ -161,8 +155,7 @@ def conditions_outside_test(labelled: LabelledTable) -> list[tuple[str, ...]]:
 def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
     """Raises InputError for problems that can be detected before the table is read."""
     find_optimizer(config.train.optimizer)
-    held = whole.parts()
-    if held is not None and held.kind == "fold":
+    if (held := whole.parts()) is not None and held.kind == "fold":
         raise InputError(f"{whole} holds {held}, or choose another --out")
     if whole.holds_run:
         raise InputError(f"{whole} already holds a run of one network: choose another --out")
@@ -223,11 +216,10 @@ def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan:
     """The molecules outside the test set; for a single network, the validation rows take the place of the folds."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
     rows, structures = [labelled.rows[place] for place in places], labelled.structures.take(places)
-    task = replace(config.task, class_names=labelled.class_names)
-    labels = labels_of(rows, task, labelled.names, is_weighted)
-    conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
+    labels = labels_of(rows, replace(config.task, class_names=labelled.class_names), labelled.names, is_weighted)
+    conditions = learnt_conditions(options, labelled)
     config = replace(config, task=labels.task, model=replace(config.model, conditions=conditions.width))
-    values, _ = conditions.encode_all([row.conditions for row in rows])
+    values, _ = conditions.encode_all(conditions_outside_test(labelled))
     folds = Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
     if plan.networks > 1:
         folds = make_folds(structures, labels, options.split, config.train.seed, plan.networks)
@@ -274,11 +266,7 @@ def say_once(sentences: Iterable[str]) -> None:
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
-    numbers: dict = {
-        "rows": len(labelled.usable),
-        "skipped": len(labelled.skipped),
-        "duplicates": len(labelled.duplicates),
-        "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
-    }
-    deviations = repeatability(options, labelled)
+    duplicates, deviations = labelled.duplicates, repeatability(options, labelled)
+    numbers: dict = {"rows": len(labelled.usable), "skipped": len(labelled.skipped), "duplicates": len(duplicates)}
+    numbers["conflicting"] = sum(bool(duplicate.conflicts) for duplicate in duplicates)
     return numbers | {"repeatability": deviations} if deviations else numbers

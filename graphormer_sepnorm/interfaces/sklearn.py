@@ -41,34 +41,28 @@ def array_of(y) -> np.ndarray:
     return np.asarray(y, dtype=object) if values.dtype.kind == "U" and isinstance(y, Sequence) else values
 
 
-def label_columns(y) -> np.ndarray:
-    """Labels as float64 [M] or [M, T], NaN where missing, or as objects if there are texts among them."""
-    values = array_of(y)
-    if values.dtype.kind in "OU" and any(isinstance(value, str) for value in values.flat):
-        return values.astype(object)
-    return check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
-
-
-def labelled_row(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
-    """A table row with labels [T]; raises InputError for a text that is not a label."""
+def labelled_rows(y) -> tuple[tuple[str, ...], list[LabelledRow]]:
+    """The names of the targets and a row per molecule; raises InputError for a text that is not a label."""
     import pandas as pd  # its import takes a while
 
-    texts = ["" if pd.isna(value) else str(value) if isinstance(value, str) else repr(float(value)) for value in values]
-    try:
-        bounds = [read_bound(text, name) for text, name in zip(texts, names, strict=True)]
-        parts = zip(texts, names, bounds, strict=True)
-        labels = [math.nan if bound else read_number(text, name) for text, name, bound in parts]
-    except InputError as error:
-        raise InputError(f"row {number - 1} (counted from 0): {error}") from None
-    return LabelledRow(number, "", labels, bounds={place: bound for place, bound in enumerate(bounds) if bound})
-
-
-def labelled_rows(y) -> tuple[tuple[str, ...], list[LabelledRow]]:
-    """The names of the targets and a row per molecule; raises InputError as ``labelled_row``."""
-    columns = label_columns(y)
-    columns = columns.reshape(len(columns), -1)
+    values = array_of(y)
+    if values.dtype.kind not in "OU" or not any(isinstance(value, str) for value in values.flat):
+        values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    columns, rows = values.astype(object).reshape(len(values), -1), []
     names = target_names(y, columns.shape[1])
-    return names, [labelled_row(number, row, names) for number, row in enumerate(columns, 1)]
+    for number, row in enumerate(columns, 1):
+        texts = [
+            "" if pd.isna(value) else str(value) if isinstance(value, str) else repr(float(value)) for value in row
+        ]
+        try:
+            bounds = [read_bound(text, name) for text, name in zip(texts, names, strict=True)]
+            parts = zip(texts, names, bounds, strict=True)
+            labels = [math.nan if bound else read_number(text, name) for text, name, bound in parts]
+        except InputError as error:
+            raise InputError(f"row {number - 1} (counted from 0): {error}") from None
+        known = {place: bound for place, bound in enumerate(bounds) if bound}
+        rows.append(LabelledRow(number, "", labels, bounds=known))
+    return names, rows
 
 
 class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstimator):
@@ -139,9 +133,8 @@ class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstim
         if not known.any():
             raise InputError(NO_LABELS)
         columns = zip(labels.T, predictions.T, known.T, strict=True)
-        return float(
-            np.mean([r2_score(y[at], found[at], sample_weight=weights[at]) for y, found, at in columns if at.any()])
-        )
+        scores = [r2_score(y[at], found[at], sample_weight=weights[at]) for y, found, at in columns if at.any()]
+        return float(np.mean(scores))
 
     def _shaped(self, columns: np.ndarray) -> np.ndarray:
         """Results for targets [M, T, ...] in the shape of ``y``."""
@@ -284,9 +277,7 @@ class GraphormerEmbedder(base.ClassNamePrefixFeaturesOutMixin, base.TransformerM
         estimator: "GraphormerRegressor | GraphormerClassifier | None" = None,
         device: str = "auto",
     ):
-        self.pretrained = pretrained
-        self.estimator = estimator
-        self.device = device
+        self.pretrained, self.estimator, self.device = pretrained, estimator, device
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

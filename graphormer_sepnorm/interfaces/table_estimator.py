@@ -15,7 +15,7 @@ import torch
 from pydantic import ValidationError, create_model
 from rdkit import Chem
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import InputTags, Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from graphormer_sepnorm.chem.smiles import one_column
@@ -49,31 +49,25 @@ class SmilesEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
+        tags.input_tags = InputTags(one_d_array=True, two_d_array=False, string=True)
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle, with networks on the CPU, so that it can be read without a GPU."""
-        for model in (vars(self).get("model_"), vars(self).get("embedder_")):
-            if model is not None:
-                model.to(torch.device("cpu"))
+        for name in vars(self).keys() & {"model_", "embedder_"}:
+            vars(self)[name].to(torch.device("cpu"))
         return super().__getstate__()
 
     def _read_input(self, X, reset: bool) -> np.ndarray:
         """The SMILES of X, [M]; ``reset`` in ``fit``, which sets ``n_features_in_``."""
         if isinstance(X, str | Chem.Mol):
             raise InputError("X is one molecule: put it in a list, as in ['CCO']")
-        names = list(getattr(X, "columns", ()))
-        if len(names) > 1:
-            texts = list(map(str, names))
-            places = places_of_column(texts, None)
+        if len(names := list(getattr(X, "columns", ()))) > 1:
+            places = places_of_column(texts := list(map(str, names)), None)
             example = names[places[0]] if len(places) == 1 else "NAME"
-            raise InputError(
-                f"X is a table of {len(names)} columns ({names_shown(texts)}): pass only the one with the SMILES, as "
-                f"in table[{example!r}]; for conditions, use the command train with --feature-columns"
-            )
+            columns = f"X is a table of {len(names)} columns ({names_shown(texts)}): pass only the one with the SMILES"
+            other = "for conditions, use the command train with --feature-columns"
+            raise InputError(f"{columns}, as in table[{example!r}]; {other}")
         column = one_column(np.asarray(X, dtype=object), "X")
         if reset:
             self.n_features_in_ = 1
@@ -195,7 +189,7 @@ class TableEstimator(SmilesEstimator):
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
             rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
-        known_rows = replace(usable_rows(smiles, rows, config.featurizer), class_names=class_names)
+        known_rows = usable_rows(smiles, rows, config.featurizer, class_names)
         table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
         for target, column in columns_of_numbers(chosen, table):
@@ -239,8 +233,7 @@ class TableEstimator(SmilesEstimator):
         check_is_fitted(self)
         if not isinstance(folder, str | os.PathLike):
             raise InputError(f"name the folder to save to, such as 'runs/model', not {folder!r}")
-        run = RunFolder(Path(folder))
-        if run.path.is_file():
+        if (run := RunFolder(Path(folder))).path.is_file():
             raise InputError(f"{folder} is a file: choose a new folder")
         if run.stack.exists() or run.holds_run or run.parts():
             raise InputError(f"{folder} already holds a model: choose another folder")
@@ -287,12 +280,12 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def usable_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> LabelledTable:
+def usable_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str, class_names: tuple) -> LabelledTable:
     """Those of M rows that have labels, with their molecules and structures; raises InputError if none has."""
     labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
     if not labelled:
         raise InputError(NO_LABELS)
-    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled])
+    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled], class_names=class_names)
     keep_readable(table, featurizer)
     for number, _, reason in table.skipped:
         raise InputError(f"row {number - 1} (counted from 0): {reason}")

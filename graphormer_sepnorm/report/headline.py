@@ -47,7 +47,7 @@ FLAT = 0.6  # slope of predicted against measured values below which extremes ar
 
 
 def verdict_of(page: Reported, target: str, facts: dict) -> dict:
-    """The facts of the verdict on a target, from its ``scores_by_target``."""
+    """The facts of the verdict on a target, from its ``Predicted.by_target``."""
     task, trust = page.task, page.result["trust"]
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)

@@ -83,7 +83,7 @@ class Reported(Trained):
 
     @property
     def scored(self) -> dict[str, dict]:
-        """The ``scores_by_target`` of the targets that are drawn; several classes are one target."""
+        """The ``Predicted.by_target`` of the targets that are drawn; several classes are one target."""
         return dict(list(self.result["targets"].items())[:MAX_PANELS])
 
     @property

@@ -86,7 +86,7 @@ def folds_grid(page: Reported, target: str) -> Grid:
 
 
 def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
-    """The ``scores_by_target`` of one, a row per prediction."""
+    """The ``Predicted.by_target`` of one, a row per prediction."""
     reported, metric, scores, decimals = TASKS[page.task.kind].reported, page.task.metric, facts["scores"], {}
     always = "" if page.is_regression else f": always {page.frequent_class(target)[1]}"
     names, intervals = {STACK: "prediction", MEAN: constant_words(page.task) + always}, facts.get("interval")

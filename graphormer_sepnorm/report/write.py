@@ -24,21 +24,11 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
-from graphormer_sepnorm.table_model.compare import labels_of_texts
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.scores import (
-    OUT_OF_FOLD,
-    STACK,
-    Predicted,
-    columns_of,
-    left_out_of_mean,
-    scores_by_target,
-    scores_of,
-    without,
-)
+from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD, STACK, Predicted, columns_of, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
@@ -85,9 +75,9 @@ def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
     values = [*each_by_itself(labels.task, out_of_fold.by_member), out_of_fold.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
-    judged = without(part.y, labels.task, left_out_of_mean(labels.task, part.y))
-    scores: dict[str, dict] = {name: scores_of(labels.task, judged, each) for name, each in by_name.items()}
     predicted = Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
+    judged = predicted.judged
+    scores: dict[str, dict] = {name: scores_of(labels.task, judged, each) for name, each in by_name.items()}
     for target, columns in columns_of(labels.task).items():
         for name, bounds in predicted.with_bounds(columns).items():
             if name in scores:
@@ -214,10 +204,9 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
-    targets = len(task.targets)
-    y, bounds = labels_of_texts([row[3 : 3 + targets] for row in lines[1:]], targets)
-    values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
-    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
+    found = Predicted.of_lines(task, lines[1:])
+    bounds = found.bounds if np.isfinite(found.labels[..., 1:]).any() else None
+    return replace(found, means=np.nanmean(found.y, axis=0), bounds=bounds)
 
 
 def pooled(results: Sequence[dict], together: Predicted) -> dict:
@@ -230,9 +219,9 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
         facts["censored"] = dict(censored)
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
-    facts["targets"] = scores_by_target(together)
-    if left_out := left_out_of_mean(together.task, together.y):
-        facts["left_out"] = left_out
+    facts["targets"] = together.by_target()
+    if together.left_out:
+        facts["left_out"] = together.left_out
     return facts | {"trust": pooled_trust([result["trust"] for result in results], counts, together)}
 
 

@@ -3,8 +3,9 @@
 import csv
 import io
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,12 @@ from graphormer_sepnorm.table_model.scores import (
     resampled,
     top_words,
 )
-from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import DUPLICATES, KEPT_IN, TABLE, TARGET, kept_facts
 from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
-from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
+from graphormer_sepnorm.tasks.censored import log_likelihoods
 
-SIGNS = ("<", ">")
 SEED = "--seed"
 NOT_COMPARED = "their scores cannot be compared"
 OTHER_ROWS = "train both on one table with the same --split and --seed, or evaluate --csv both on other measurements"
@@ -50,56 +49,49 @@ LEAST_LABELS, LEAST_TOLD = 2, 20  # that are scored, and that tell which is bett
 class ScoredRun:
     name: str
     dataset: str
-    task: TaskConfig
-    molecules: list[tuple[int, str]]  # number and SMILES of each row, in ascending order
-    y: np.ndarray  # float64 [M, T] labels, NaN where there is no exact label
-    bounds: np.ndarray  # float64 [M, T, 2], smallest and largest possible value of each censored label
-    prediction: np.ndarray  # float64 [M, T]
-    known: str = ""  # the sentence of ``known_words``
-    settings: dict[str, Any] = field(default_factory=dict)  # by the names of options
-    measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)  # source rows of means
+    known: str  # the sentence of ``known_words``
+    settings: dict[str, Any]  # by the names of options
+    measured: dict[str, list[list[str]]]  # by number, the rows of the source table that a row is the mean of
+    rows: list[list[str]]  # of ``predictions.csv``, in ascending order
+    predicted: Predicted
 
-    def take(self, numbers: set[int]) -> "ScoredRun":
-        places = [place for place, (number, _) in enumerate(self.molecules) if number in numbers]
-        molecules = [self.molecules[place] for place in places]
-        y, bounds, prediction = (part[places] for part in (self.y, self.bounds, self.prediction))
-        return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=prediction)
+    @property
+    def task(self) -> TaskConfig:
+        return self.predicted.task
+
+    def with_rows(self, rows: list[list[str]]) -> "ScoredRun":
+        ordered = sorted(rows, key=lambda row: int(row[0]))
+        return replace(self, rows=ordered, predicted=Predicted.of_lines(self.task, ordered))
 
     def by_measurement(self) -> "ScoredRun":
         """The rows of the source table: each has its own label, and the prediction of the row it was averaged in."""
-        rows = sorted(
-            (number, smiles, place, texts)
-            for place, (kept, kept_smiles) in enumerate(self.molecules)
-            for number, smiles, texts in self.measured.get(kept, [(kept, kept_smiles, [])])
-        )
-        places = [place for _, _, place, _ in rows]
-        y, bounds = self.y[places], self.bounds[places]
-        for row, (*_, texts) in enumerate(rows):
-            if texts:
-                y[[row]], bounds[[row]] = labels_of_texts([texts], len(texts))
-        molecules = [(number, smiles) for number, smiles, _, _ in rows]
-        return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=self.prediction[places])
+        end = 3 + len(self.task.targets)
+        own = ((row, each) for row in self.rows for each in self.measured.get(row[0], [row]))
+        return self.with_rows([[*each[:end], *row[end:]] for row, each in own])
 
 
 def read_scored_run(path: Path) -> ScoredRun:
-    run = RunFolder(path)
+    run, facts = RunFolder(path), (path / TABLE).with_suffix(".json")
     if run.is_from_python:
         raise InputError(f"{path} was saved from Python and has no test molecules: compare runs of train FILE")
     if run.fold(0).path.is_dir():
         raise InputError(f"{path} holds folds: name one of them, such as {run.fold(0)}")
     if not (run.test.exists() and run.predictions.exists()):
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
-    facts = kept_facts((run.path / TABLE).with_suffix(".json"))
-    task = facts[0] if facts else read_config(run.config).task
+    kept = kept_facts(facts)
+    task = kept[0] if kept else read_config(run.config).task
+    measured = defaultdict(list)
     try:
         result = json.loads(run.test.read_bytes())
-        lines = sorted(saved_lines(run.predictions), key=lambda line: int(line["row"]))
-        y, bounds = labels_of_texts([[line[name] for name in task.targets] for line in lines], len(task.targets))
-        molecules = [(int(line["row"]), line["smiles"]) for line in lines]
-        prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
-        columns = str(path), str(result["dataset"]), task, molecules, y, bounds, prediction, known_words(result)
-        settings, measured = dict(settings_of_run(run, result)), measured_rows(path / DUPLICATES, task.targets)
-        return ScoredRun(*columns, settings, measured)
+        for line in saved_lines(path / DUPLICATES) if (path / DUPLICATES).exists() else ():
+            if KEPT_IN in line:  # an earlier version wrote no such column
+                labels = [line[TARGET + name] for name in task.targets]
+                measured[line[KEPT_IN]].append([line["row"], line["smiles"], line["split"], *labels])
+        averaged = {number: of_mean for number, of_mean in measured.items() if len(of_mean) > 1}
+        settings, nothing = dict(settings_of_run(run, facts, result)), Predicted.of_lines(task, [])
+        scored = ScoredRun(str(path), str(result["dataset"]), known_words(result), settings, averaged, [], nothing)
+        columns = ["row", "smiles", "split", *task.targets, *(f"{name}_predicted" for name in task.targets)]
+        return scored.with_rows([[line[name] for name in columns] for line in saved_lines(run.predictions)])
     except (ValueError, KeyError, TypeError):
         advice = "remove it, and score the run again with train --resume"
         raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None
@@ -110,43 +102,15 @@ def saved_lines(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def settings_of_run(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
-    facts = (run.path / TABLE).with_suffix(".json")
+def settings_of_run(run: RunFolder, facts: Path, result: dict) -> Iterator[tuple[str, Any]]:
     options = json.loads(facts.read_bytes()).get("options", {}) if facts.exists() else {}
     yield "table", options.get("path")
-    for each in declared(TableOptions):
-        if each.field in options:
-            yield each.name, options[each.field]
+    yield from ((each.name, options[each.field]) for each in declared(TableOptions) if each.field in options)
     yield SEED, options.get("seed", result.get("seed"))
     yield "members", list(result.get("members", {}))
     if run.config.exists():
         config = asdict(read_config(run.config))
         yield from ((f"{part}.{name}", value) for part in ("model", "train") for name, value in config[part].items())
-
-
-def measured_rows(path: Path, targets: Sequence[str]) -> dict[int, list[tuple[int, str, list[str]]]]:
-    """As ``ScoredRun.measured``, from ``duplicates.csv``; empty without that file, or in one of an earlier version."""
-    measured: dict[int, list[tuple[int, str, list[str]]]] = {}
-    for line in saved_lines(path) if path.exists() else ():
-        if KEPT_IN in line:
-            texts = [line[TARGET + name] for name in targets]
-            measured.setdefault(int(line[KEPT_IN]), []).append((int(line["row"]), line["smiles"], texts))
-    return {number: rows for number, rows in measured.items() if len(rows) > 1}
-
-
-def labels_of_texts(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:
-    y = [[float(text) if text and text[0] not in SIGNS else np.nan for text in row] for row in texts]
-    bounds = [[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts]
-    return np.reshape(y, (-1, num_targets)), np.array(bounds, np.float64).reshape(-1, num_targets, 2)
-
-
-def check_same_task(runs: Sequence[ScoredRun]) -> None:
-    names, first = ("targets", "tasks", "metrics", "datasets"), runs[0]
-    facts = [(run.task.targets, run.task.kind, run.task.metric, run.dataset) for run in runs]
-    for run, theirs in zip(runs, facts, strict=True):
-        for what, ours, other in zip(names, facts[0], theirs, strict=True):
-            if ours != other:
-                raise InputError(f"{first.name} and {run.name} have different {what}, so {NOT_COMPARED}")
 
 
 def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
@@ -155,8 +119,8 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
     if all(same_rows(first, other) and same_labels(first, other) for other in runs[1:]):
         return list(runs), True
     apart = [run.by_measurement() for run in runs]
-    shared = set.intersection(*({number for number, _ in run.molecules} for run in apart))
-    taken = [run.take(shared) for run in apart]
+    shared = set.intersection(*({row[0] for row in run.rows} for run in apart))
+    taken = [run.with_rows([row for row in run.rows if row[0] in shared]) for run in apart]
     for other in taken[1:]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
@@ -166,18 +130,17 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
 
 
 def same_labels(first: ScoredRun, other: ScoredRun) -> bool:
-    return np.array_equal(first.y, other.y, equal_nan=True) and np.array_equal(first.bounds, other.bounds)
+    return np.array_equal(first.predicted.labels, other.predicted.labels, equal_nan=True)
 
 
 def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
     """Whether two runs were tested on the same rows, whose molecules may have been standardized differently."""
-    if len(first.molecules) != len(other.molecules):
+    if len(first.rows) != len(other.rows):
         return False
-    shift = other.molecules[0][0] - first.molecules[0][0] if first.molecules else 0
-    pairs = zip(first.molecules, other.molecules, strict=True)
+    shift = int(other.rows[0][0]) - int(first.rows[0][0]) if first.rows else 0
     return all(
-        number + shift == other_number and (smiles == other_smiles or family(smiles) == family(other_smiles))
-        for (number, smiles), (other_number, other_smiles) in pairs
+        int(number) + shift == int(other_number) and (smiles == drawn or family(smiles) == family(drawn))
+        for (number, smiles, *_), (other_number, drawn, *_) in zip(first.rows, other.rows, strict=True)
     )
 
 
@@ -193,13 +156,17 @@ def compare_runs(paths: Sequence[Path]) -> dict:
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise InputError("name two or more different runs")
     runs = [read_scored_run(path) for path in paths]
-    check_same_task(runs)
-    test_rows = {run.name: len(run.molecules) for run in runs}
+    facts = [(run.task.targets, run.task.kind, run.task.metric, run.dataset) for run in runs]
+    for name, theirs in zip(names, facts, strict=True):
+        for what, ours, other in zip(("targets", "tasks", "metrics", "datasets"), facts[0], theirs, strict=True):
+            if ours != other:
+                raise InputError(f"{names[0]} and {name} have different {what}, so {NOT_COMPARED}")
+    test_rows = {run.name: len(run.rows) for run in runs}
     runs, is_whole = on_shared_rows(runs)
     task = runs[0].task
     return {
         "settings": compare_settings(runs),
-        "test_rows": {"of_runs": test_rows, "shared": None if is_whole else len(runs[0].molecules)},
+        "test_rows": {"of_runs": test_rows, "shared": None if is_whole else len(runs[0].rows)},
         "metric": task.metric,
         "higher_is_better": METRICS[task.metric].higher_is_better,
         "known": {run.name: run.known for run in runs if run.known},
@@ -215,25 +182,20 @@ def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
 
 
 def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
-    metric = runs[0].task.metric
-    labelled = np.flatnonzero(~np.isnan(runs[0].y[:, columns]).all(axis=1))
-    y = runs[0].y[labelled, columns]
-    predictions = [run.prediction[labelled, columns] for run in runs]
+    task, all_y = runs[0].task, runs[0].predicted.y
+    labelled, metric = ~np.isnan(all_y[:, columns]).all(axis=1), METRICS[task.metric]
+    y, predictions = all_y[labelled, columns], [run.predicted.by_name[STACK][labelled, columns] for run in runs]
     if len(y) < LEAST_LABELS:
         return {"n": len(y), "runs": {}}
-    values = [METRICS[metric].or_nan(y, each) for each in predictions]
-    drawn = resampled(metric, y, predictions)
-    with_bounds = compare_bounds(runs, columns)
-    sign = 1 if METRICS[metric].higher_is_better else -1
+    values, drawn = [metric.or_nan(y, each) for each in predictions], resampled(task.metric, y, predictions)
+    with_bounds, sign = compare_bounds(runs, columns), 1 if metric.higher_is_better else -1
     result = {}
     for place, run in enumerate(runs):
         own = {"value": or_none(values[place]), "interval": interval(drawn[:, place])}
-        predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
-        more = {"bounds": with_bounds[place] if with_bounds else None, "top": predicted.tops(columns)}
-        result[run.name] = own | difference_to_first(values, drawn, place, sign)
-        result[run.name] |= {name: facts for name, facts in more.items() if facts}
-    few = informative(facts_of_labels(runs[0].task, columns, runs[0].y)) < LEAST_TOLD
-    return {"n": len(y), "runs": result, "too_few": few}
+        more = {"bounds": with_bounds[place] if with_bounds else None, "top": run.predicted.tops(columns)}
+        own |= difference_to_first(values, drawn, place, sign)
+        result[run.name] = own | {name: facts for name, facts in more.items() if facts}
+    return {"n": len(y), "runs": result, "too_few": informative(facts_of_labels(task, columns, all_y)) < LEAST_TOLD}
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
@@ -246,19 +208,14 @@ def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, 
 
 def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
     """The ``BoundScores`` of each run for a target, with the difference of their likelihoods; empty without bounds."""
-    y, bounds = runs[0].y[:, columns][:, 0], runs[0].bounds[:, columns][:, 0]
-    predictions = [run.prediction[:, columns][:, 0] for run in runs]
-    scores = [score for each in predictions if (score := bound_scores(y, bounds, each))]
-    if not scores:
+    scores = [run.predicted.with_bounds(columns).get(STACK, {}) for run in runs]
+    if not all(scores):
         return []
-    likelihoods = np.stack([log_likelihoods(y, bounds, each) for each in predictions], axis=1)
+    likelihoods = np.stack([log_likelihoods(*run.predicted.column(columns)) for run in runs], axis=1)
     likelihoods = likelihoods[~np.isnan(likelihoods).any(axis=1)]
     drawn = np.stack([likelihoods[rows].mean(axis=0) for rows in draws_of(len(likelihoods))])
-    values = [each.log_likelihood for each in scores]
-    return [
-        {name: or_none(value) for name, value in asdict(each).items()} | difference_to_first(values, drawn, place, 1)
-        for place, each in enumerate(scores)
-    ]
+    values: list[Any] = [each["log_likelihood"] for each in scores]
+    return [each | difference_to_first(values, drawn, place, 1) for place, each in enumerate(scores)]
 
 
 def comparison_lines(compared: dict) -> list[str]:
@@ -270,11 +227,22 @@ def comparison_lines(compared: dict) -> list[str]:
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {facts['n']} {rows}, 95 % intervals")
         lines += ["  these are too few to tell which is better"] * facts["too_few"]
-        width, decimals = max(map(len, runs)), decimals_of_target(list(runs.values()))
+        (first, *_), width = runs.values(), max(map(len, runs))
+        scores = [each["value"] for each in runs.values() if each["value"] is not None]
+        ends = [
+            end for each in runs.values() for part in ("interval", "difference_interval") for end in each[part] or ()
+        ]
+        differences = [each["difference"] for each in runs.values()]
+        decimals = decimals_for([*scores, *differences, *ends], next(iter(scores), None))
         for name, each in runs.items():
-            difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
-            lines.append(f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}{difference}")
-        lines += bound_lines(runs, width)
+            value = with_range(each["value"], each["interval"], decimals)
+            lines.append(f"  {name:{width}}  {value}{'' if each is first else difference_words(each, decimals)}")
+        if bounds := {name: each["bounds"] for name, each in runs.items() if "bounds" in each}:
+            (number, *_) = (each["bounds"] for each in bounds.values())
+            lines.append(f"  with {number} bounds: mean log-likelihood, concordance and bounds on the right side")
+        for place, (name, each) in enumerate(bounds.items()):
+            numbers = f"{each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  {percent(each['right_side'])}"
+            lines.append(f"  {name:{width}}  {numbers}{difference_words(each, 3) if place else ''}")
         tops = {name: "; ".join(top_words(each["top"])) for name, each in runs.items() if "top" in each}
         lines += [f"  {name:{width}}  {words}" for name, words in tops.items()]
     return lines
@@ -307,28 +275,11 @@ def value_words(value: object) -> str:
     return {"None": "none", "True": "yes", "False": "no"}.get(str(value), str(value))
 
 
-def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
-    for place, (name, each) in enumerate((name, run["bounds"]) for name, run in runs.items() if "bounds" in run):
-        if not place:
-            yield f"  with {each['bounds']:.0f} bounds: mean log-likelihood, concordance and bounds on the right side"
-        numbers = f"{each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  {percent(each['right_side'])}"
-        yield f"  {name:{width}}  {numbers}{difference_words(each, 3) if place else ''}"
-
-
-def decimals_of_target(runs: list[dict]) -> int:
-    """The decimals of the numbers of one target: three significant digits of the first defined score."""
-    scores = [each["value"] for each in runs if each["value"] is not None]
-    others = [each["difference"] for each in runs]
-    ends = [end for each in runs for name in ("interval", "difference_interval") for end in each[name] or ()]
-    return decimals_for([*scores, *others, *ends], next(iter(scores), None))
-
-
 def with_range(value: float | None, ends: list[float] | None, decimals: int) -> str:
     return shown(value, decimals) + ("" if ends is None else f" ({shown_interval(ends, decimals)})")
 
 
 def plot_comparison(compared: dict, picture: Path) -> None:
-    check_picture(picture)
     targets = {name: facts["runs"] for name, facts in compared["targets"].items() if facts["runs"]}
     rows = max((len(runs) for runs in targets.values()), default=1)
     figure = new_figure(6, max(2, len(targets)) * (0.6 + 0.35 * rows))

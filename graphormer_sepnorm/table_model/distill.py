@@ -14,11 +14,10 @@ from graphormer_sepnorm.datasets.store import prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.classes import limited_logit
-from graphormer_sepnorm.predict.predictors import compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import compute_all
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.evaluate import rows_for_test
 from graphormer_sepnorm.table_model.fit import fit_trust
 from graphormer_sepnorm.table_model.labels import Labels
@@ -44,8 +43,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     run = RunFolder(out)
     run.check_free(resume=True)
     learnt = list(dict.fromkeys([*smiles, *filter(None, model.trust.domain.smiles if model.trust else [])]))
-    chunks = in_chunks(learnt, molecules_at_once(model.device))
-    values = np.concatenate([predicted.values for _, predicted in compute_chunks(model, chunks, list)])
+    values = compute_all(model, learnt).values
     readable = ~np.isnan(values).any(axis=1)
     kept = list(compress(learnt, readable))
     outputs = values[readable] if task.kind == "regression" else limited_logit(values[readable])
@@ -62,8 +60,8 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
             trust = fit_trust(domain, labels, predicted, np.zeros_like(predicted))
             student = replace(student, trust=replace(trust, rows=model.trust.rows))
             scores = {"student": predicted, "model": model.predict(rows.smiles).values}
-            result["test"] = {name: round(METRICS[task.metric](labels.y, each), 4) for name, each in scores.items()}
-            result["test"]["metric"] = task.metric
+            tested = {name: round(METRICS[task.metric](labels.y, each), 4) for name, each in scores.items()}
+            result["test"] = {**tested, "metric": task.metric}
     student.save(out)
     return result
 

@@ -22,20 +22,12 @@ from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, model_digest
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
-from graphormer_sepnorm.table_model.features import ConditionColumn, with_known
+from graphormer_sepnorm.table_model.features import with_known
 from graphormer_sepnorm.table_model.labels import label_arrays
-from graphormer_sepnorm.table_model.model import Stacked, TableModel, check_table
+from graphormer_sepnorm.table_model.model import TableModel, check_table
 from graphormer_sepnorm.table_model.reliability import measure_trust
-from graphormer_sepnorm.table_model.scores import (
-    OUT_OF_FOLD,
-    STACK,
-    Predicted,
-    left_out_of_mean,
-    scores_by_target,
-    scores_of,
-    without,
-)
-from graphormer_sepnorm.table_model.stacking import each_by_itself
+from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD, STACK, Predicted, scores_of
+from graphormer_sepnorm.table_model.stacking import Stacked, each_by_itself
 from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import read_usable
 from graphormer_sepnorm.tables.options import TableOptions
@@ -88,19 +80,15 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 
 
 def evaluate_new(
-    run: RunFolder,
-    table: str,
-    smiles_column: str | None = None,
-    delimiter: str | None = None,
-    sheet: str | None = None,
+    run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None, sheet: str | None = None
 ) -> dict[str, object]:
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
     column = smiles_column or learnt_column([run.path], table, delimiter, sheet)
     options = replace(kept_options(run.path), path=table, smiles_column=column, delimiter=delimiter, sheet=sheet)
-    options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0, test_csv=None)
-    options = replace(options, weight_column=None, id_column=None)
+    without_split: dict = {"split": "random", "split_column": None, "sizes": Sizes(), "folds": 0, "test_csv": None}
+    options = replace(options, weight_column=None, id_column=None, **without_split)
     refuse_other_classes(model.task)
     try:
         read = read_usable(options, model.featurizer)
@@ -117,10 +105,9 @@ def evaluate_new(
     smiles, source = [row.smiles for row in read.rows], {"dataset": table, "split": "all"}
     rows = ScoredRows(smiles, *label_arrays(read.rows), source, samples=samples)
     scored = score_rows(model, rows, means_of(run, model))
-    strange = other_scale(model.task, scored)
     return {
         **scored.result,
-        **({"other_scale": strange} if strange else {}),
+        **({"other_scale": strange} if (strange := other_scale(model.task, scored)) else {}),
         "trust": measure_trust(model.trust, scored, scored.plain),
         "skipped": len(read.skipped),
         **known_molecules(read.structures, learnt_structures(run, model)),
@@ -137,11 +124,10 @@ def other_scale(task: TaskConfig, scores: Scores) -> dict[str, str]:
         labelled = ~np.isnan(y)
         if labelled.sum() < LEAST_LABELS:
             continue
-        y, prediction = y[labelled], prediction[labelled]
-        (low, high), (low_predicted, high_predicted) = np.quantile(y, (0.1, 0.9)), np.quantile(prediction, (0.1, 0.9))
-        factor = (high - low) / max(high_predicted - low_predicted, np.finfo(float).tiny)
-        shift = float(np.median(y - prediction))
-        rest = float(np.median(np.abs(y - prediction - shift)))
+        (low, high), (lower, higher) = (np.quantile(each[labelled], (0.1, 0.9)) for each in (y, prediction))
+        factor, errors = (high - low) / max(higher - lower, np.finfo(float).tiny), (y - prediction)[labelled]
+        shift = float(np.median(errors))
+        rest = float(np.median(np.abs(errors - shift)))
         if factor > FACTOR or 0 < factor < 1 / FACTOR:
             ratios[name] = f"labels spread {factor:.3g} times as widely as predictions"
         elif abs(shift) > FAR * NORMAL * rest:
@@ -183,9 +169,9 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, st
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
     members = dict(zip(model.members, each_by_itself(task, stacked.by_member), strict=True))
-    predicted = Predicted(task, y, {STACK: model.final(stacked.values), **members}, means, rows.bounds)
-    left_out, final = left_out_of_mean(task, y), predicted.by_name[STACK]
-    judged = without(y, task, left_out)
+    final = model.final(stacked.values)
+    predicted = Predicted(task, y, {STACK: final, **members}, means, rows.bounds)
+    judged = predicted.judged
     exact, filled = replace(predicted, y=judged).of(slice(None))
     weights = [dict(zip(task.targets, row.round(4).tolist(), strict=True)) for row in model.weights]
     result: dict = {
@@ -194,16 +180,15 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, st
         "value": METRICS[task.metric](judged, final),
         "scores": TASKS[task.kind].scores(judged, final),
         "n": len(y),
-        "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
+        "parameters": model.num_parameters,
         "members": {name: scores_of(task, exact, filled[name]) for name in members},
         "weights": dict(zip(model.members, weights, strict=True)),
-        "targets": scores_by_target(predicted),
+        "targets": predicted.by_target(),
     }
-    if left_out:
-        result["left_out"] = left_out
-    if rows.bounds is not None and np.isfinite(rows.bounds).any():
-        censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
-        result["censored"] = dict(zip(task.targets, censored, strict=True))
+    if predicted.left_out:
+        result["left_out"] = predicted.left_out
+    if rows.bounds is not None and (censored := np.isfinite(rows.bounds).any(axis=2).sum(axis=0)).any():
+        result["censored"] = dict(zip(task.targets, censored.tolist(), strict=True))
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
     known_of = result, task, y, final, stacked.by_member, rows.table, rows.bounds
@@ -212,10 +197,8 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, st
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
     chunks = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
-    parts = [part for _, part in tracked(chunks, -(-len(smiles) // CHUNK), 0.5)]
-    by_member = np.concatenate([part.by_member for part in parts], axis=1)
-    values, spread = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
-    return Stacked(by_member, values, spread)
+    parts = [vars(part).values() for _, part in tracked(chunks, -(-len(smiles) // CHUNK), 0.5)]
+    return Stacked(*(np.concatenate(each, axis=-2) for each in zip(*parts, strict=True)))
 
 
 def predict_chunk(model: TableModel, compute: Compute, smiles: Sequence[Sample | str]) -> Stacked:
@@ -243,9 +226,7 @@ def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
         "parameters": sum(each["parameters"] for each in described),
         "task": ", ".join(dict.fromkeys(each["task"] for each in described)),
         "targets": list(card_endpoints(path)),
-        "featurizer": described[0]["featurizer"],
-        "vocabulary": described[0]["vocabulary"],
-        "salts": described[0]["salts"],
+        **{name: described[0][name] for name in ("featurizer", "vocabulary", "salts")},
         "drugs": drugs and f"percentiles among {len(drugs.values):,} drugs: {drugs.source}",
     }
 
@@ -254,7 +235,8 @@ def describe_table_model(run: RunFolder) -> dict:
     model, table = TableModel.load(run.path), run.path / TABLE
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
-    is_final = run.saved_test().get("split") == OUT_OF_FOLD
+    saved = run.saved_test()
+    tested = {} if saved.get("split") == OUT_OF_FOLD else saved
     networks = run.members() if "networks" in model.members else []
     counts = [len(read_labels(table, model.task, split)[0]) for split in SPLITS] if with_table else [0] * len(SPLITS)
     shapes = [describe_model(network.path) for network in networks[:1]]
@@ -264,19 +246,19 @@ def describe_table_model(run: RunFolder) -> dict:
         "weights": model.member_weights,
         "networks": [f"{len(networks)} of {shape['architecture']}" for shape in shapes] or None,
         "training": shapes[0]["training"] if shapes else unfinished_words(run),
-        "parameters": sum(parameter.numel() for network, _ in model.models for parameter in network.parameters()),
+        "parameters": model.num_parameters,
         "task": model.kind,
         "targets": list(model.targets),
         "predicts": probability_words(model.task),
         **(settings_of(kept_options(run.path)) if with_table else {"training_data": None}),
-        "conditions": [condition_words(column) for column in model.conditions.columns] or None,
+        "conditions": [f"{column.name} ({column.allowed})" for column in model.conditions.columns] or None,
         "molecules": sum(counts[:-1]) if with_table else None,  # that were learnt
         "test_molecules": counts[-1] or None,
         "metric": model.task.metric,
-        "test": None if is_final else run.saved_test().get("value"),
-        "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
-        "left_out_of_test": list(run.saved_test().get("left_out", {})) or None,
-        "out_of_fold": run.saved_test().get("out_of_fold", {}).get(STACK, {}).get(model.task.metric),
+        "test": tested.get("value"),
+        "test_scores": targets_on_test(tested) or None,
+        "left_out_of_test": list(saved.get("left_out", {})) or None,
+        "out_of_fold": saved.get("out_of_fold", {}).get(STACK, {}).get(model.task.metric),
         "intervals": None if of_classes else trust is not None and trust.intervals is not None,
         "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,
         "featurizer": model.featurizer,
@@ -302,11 +284,6 @@ def settings_of(options: TableOptions) -> dict:
     }
 
 
-def condition_words(column: ConditionColumn) -> str:
-    allowed = f"{column.low:g} to {column.high:g}" if column.low is not None and column.high is not None else "numbers"
-    return f"{column.name} ({', '.join(column.choices) or allowed})"
-
-
 def unfinished_words(run: RunFolder) -> str | None:
     """A sentence on a table model whose other members are still to be fitted; None for any other run folder."""
     if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()) or run.is_from_python:
@@ -320,10 +297,8 @@ def unfinished_words(run: RunFolder) -> str | None:
 
 def targets_on_test(result: dict) -> dict[str, dict]:
     """By target with a score on the test molecules, its ``value``, 95 % ``interval`` and number of ``molecules``."""
-    scores = {}
-    for target, facts in result.get("targets", {}).items():
-        value = facts.get("scores", {}).get(STACK, {}).get(result["metric"])
-        if value is not None:
-            interval = facts.get("interval", {}).get(STACK)
-            scores[target] = {"value": value, "interval": interval, "molecules": facts["n"]}
-    return scores
+    return {
+        target: {"value": value, "interval": facts.get("interval", {}).get(STACK), "molecules": facts["n"]}
+        for target, facts in result.get("targets", {}).items()
+        if (value := facts.get("scores", {}).get(STACK, {}).get(result["metric"])) is not None
+    }

@@ -16,15 +16,8 @@ from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.chem.standardize import STEREO_LABEL
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, one_of
-from graphormer_sepnorm.explain.explanations import (
-    METHODS,
-    Attributions,
-    EmbeddedMolecule,
-    ExplainedTarget,
-    Explanation,
-    attributions,
-    explained_rows,
-)
+from graphormer_sepnorm.explain import explanations
+from graphormer_sepnorm.explain.explanations import METHODS, Attributions, ExplainedTarget, Explanation
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.output.column import condition_value
 from graphormer_sepnorm.predict.classes import limited_logit
@@ -62,25 +55,25 @@ def explain_rows(
         samples = [model.sample_for(number, sample) for sample in smiles]
         return explain_rows(model.part_models[number], samples, method, own, digits)
     if names := model.asked_conditions.columns:
-        explanations: dict[int, Explanation | InputError] = {}
+        found: dict[int, Explanation | InputError] = {}
         for row, sample in enumerate(smiles):
             if not isinstance(sample, Sample):
                 raise InputError(f"the prediction {needs(names)}")
             try:
                 fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
             except InputError as error:
-                explanations[row] = error
+                found[row] = error
             else:
-                explanations[row] = explain_rows(fixed, [sample.smiles], method, target, decimals)[0]
-        return explanations
+                found[row] = explain_rows(fixed, [sample.smiles], method, target, decimals)[0]
+        return found
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target, decimals)
     if method == "gradients":
-        return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
+        return explanations.explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
     if list(stack.members) != ["networks"] or len(stack.models) > 1:
         raise InputError(f"the method {method} explains a single network: name one, such as model-0 in the run folder")
-    network = Graphormer.of(*stack.models[0])
-    return explained_rows(partial(METHODS[method], network, target=target, decimals=decimals), model.featurizer, smiles)
+    explain = partial(METHODS[method], Graphormer.of(*stack.models[0]), target=target, decimals=decimals)
+    return explanations.explained_rows(explain, model.featurizer, smiles)
 
 
 def stack_of(model: PredictingModel) -> TableModel:
@@ -103,10 +96,10 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     parts = parts_by_baseline(stack, view, smiles, shares(by_member[:, 0, view.column], stack.weights[:, view.column]))
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
     contributions = np.sum([part.contributions for part in parts.values()], axis=0)
-    attributions = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
+    whole = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
     if view.is_probability:
-        attributions = rescaled(attributions, partial(log_odds, stack, by_member, view.column))
-    explanation = replace(view.explanation(smiles, prediction, attributions), start=" or ".join(parts))
+        whole = rescaled(whole, partial(log_odds, stack, by_member, view.column))
+    explanation = replace(view.explanation(smiles, prediction, whole), start=" or ".join(parts))
     fixed = ((name, condition_value(text)) for name, text in model.asked_conditions.given.items())
     if conditions := {name: value if isinstance(value, str) else f"{value:.7g}" for name, value in fixed}:
         words = ", ".join(f"{name} {text or 'blank'}" for name, text in conditions.items())
@@ -125,19 +118,17 @@ def parts_by_baseline(
 ) -> dict[str, Attributions]:
     """Weighted contributions to what the members predict, by baseline; members with weight 0 are left out."""
     by_part: dict[str, Attributions] = {}
-    weights_masked: dict[str, float] = {}
-    for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
-        if weight and isinstance(member, NetworksMember):
-            values = model.conditions.encode(())
-            parts = [by_gradients(*network, view.name, smiles, values) for network in member.models]
-            contributions = weight * np.mean([part.contributions for part in parts], axis=0)
-            by_part[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
-        elif weight:
-            weights_masked[name] = weight
-    if weights_masked:
+    others = {name: weight for name, weight in zip(model.members, weights.tolist(), strict=True) if weight}
+    networks, weight = model.members.get("networks"), others.pop("networks", 0.0)
+    if networks and weight:
+        values = model.conditions.encode(())
+        parts = [by_gradients(*network, view.name, smiles, values) for network in networks.models]
+        contributions = weight * np.mean([part.contributions for part in parts], axis=0)
+        by_part[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
+    if others:
         _, mol = FEATURIZERS[model.featurizer].read(smiles)
         with one_molecule(smiles):
-            predict = partial(predict_masked, model, weights_masked, view.column, mol)
+            predict = partial(predict_masked, model, others, view.column, mol)
             by_part[MASKED] = Attributions(*contributions_by_masking(mol, predict))
     return by_part
 
@@ -145,7 +136,8 @@ def parts_by_baseline(
 def by_gradients(model: Network, config: Config, target: str, smiles: str, conditions: list[float]) -> Attributions:
     """Contributions to a network's predicted difference from the offset or probability, under conditions [C]."""
     view = ExplainedTarget(config.task.differences, model.cls.device, target)
-    gradients = attributions(EmbeddedMolecule(model, config.featurizer, smiles, conditions), view.value)
+    molecule = explanations.EmbeddedMolecule(model, config.featurizer, smiles, conditions)
+    gradients = explanations.attributions(molecule, view.value)
     return rescaled(gradients, lambda value: float(expit(value))) if view.is_probability else gradients
 
 

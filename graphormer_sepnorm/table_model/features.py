@@ -22,15 +22,8 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.predict.domain import Look, look_at
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
-from graphormer_sepnorm.tables.label_text import (
-    UNDECIDED,
-    as_float,
-    is_missing,
-    is_number,
-    refuse_other_bytes,
-    refuse_undecided,
-    same_label,
-)
+from graphormer_sepnorm.tables import label_text
+from graphormer_sepnorm.tables.label_text import as_float, is_missing, is_number, same_label
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.rows import condition_argument, condition_options, condition_text
 
@@ -144,6 +137,11 @@ class ConditionColumn:
         return [word for word in self.words if word] or [f"{value:.10g}" for value in self.values or ()]
 
     @property
+    def allowed(self) -> str:
+        has_range = self.low is not None and self.high is not None
+        return ", ".join(self.choices) or (f"{self.low:g} to {self.high:g}" if has_range else "numbers")
+
+    @property
     def width(self) -> int:
         return len(self.words) or 1 + (self.median is not None)
 
@@ -157,16 +155,16 @@ class ConditionColumn:
     def encode(self, text: str) -> list[float]:
         """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
         is_gap = is_missing(text)
-        if is_gap and "" not in self.words and self.median is None:
+        if is_gap and not self.gap_words:
             raise InputError(f"{self.name} is missing")
         if self.words:
             text = "" if is_gap else text
             if text not in self.words and same_label(text) in ("true", "false"):
                 text = next((word for word in self.words if same_label(word) == same_label(text)), text)
             if text not in self.words:
-                raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(filter(None, self.words))}")
+                raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.choices)}")
             return [float(text == word) for word in self.words]
-        refuse_undecided(text, self.name, UNDECIDED)
+        label_text.refuse_undecided(text, self.name, label_text.UNDECIDED)
         if not is_gap and not is_number(text):
             raise InputError(f"{self.name} is {text!r}, not a number")
         value = self.median if is_gap and self.median is not None else as_float(text)
@@ -281,7 +279,7 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
         raise InputError(f"--feature-columns {name} has numbers with units, such as {filled[0]!r}: {advice}")
     words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
     for word in words:
-        refuse_other_bytes(word, f"--feature-columns {name}")
+        label_text.refuse_other_bytes(word, f"--feature-columns {name}")
     if len(words) > MOST_WORDS:
         raise InputError(f"--feature-columns {name} has {len(words)} distinct words, more than {MOST_WORDS}")
     return ConditionColumn(name, words)
@@ -296,16 +294,13 @@ def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
     unknown = [(row.number, row.smiles, error) for row, error in zip(table.usable, of_usable, strict=True) if error]
     kept, usable = ([place for place, error in enumerate(each) if not error] for each in (errors, of_usable))
     new_places = {old: new for new, old in enumerate(usable)}
+    known = [each for each in table.duplicates if each.rows[0] in new_places]  # all its rows have the same conditions
     return replace(
         table,
         rows=[table.rows[place] for place in kept],
         structures=table.structures.take(kept),
         measured=[table.measured[place] for place in usable] if table.measured else [],
-        duplicates=[
-            replace(each, rows=tuple(new_places[place] for place in each.rows))
-            for each in table.duplicates
-            if each.rows[0] in new_places  # all its rows have the same conditions
-        ],
+        duplicates=[replace(each, rows=tuple(map(new_places.__getitem__, each.rows))) for each in known],
         skipped=sorted([*table.skipped, *unknown]),
     )
 

@@ -20,18 +20,11 @@ from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, fit_tuned
-from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
+from graphormer_sepnorm.table_model.model import TableModel, similarity_to_training
 from graphormer_sepnorm.table_model.reference import BODY, Encoder, landmarks
-from graphormer_sepnorm.table_model.stacking import (
-    combined,
-    disagreement,
-    fit_difficulty,
-    of_other_folds,
-    stacking_weights,
-)
+from graphormer_sepnorm.table_model.stacking import Stacked, combined, fit_difficulty, of_other_folds, stacking_weights
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.censored import error_deviation
 from graphormer_sepnorm.training.finetune import starting_from
 
 HIDDEN = 1.8  # factor of the standard deviation of errors that a bound hides: its likelihood says too little
@@ -99,21 +92,20 @@ def put_together(fitted: dict[str, Fitted], table: ToFit) -> tuple[TableModel, S
     molecules, labels = table.molecules, table.labels
     by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
-    values = combined(labels.task, by_member, weights)
-    spread = disagreement(by_member, weights, values)
+    stacked = Stacked.of(labels.task, by_member, weights)
+    values, spread = stacked.values, stacked.spread
     kept = {name: each.member for name, each in fitted.items()}
     model = TableModel(labels.task, table.config.featurizer, kept, weights, conditions=table.conditions)
     counting = labels.counting()
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), table.folds, numbers)
-        deviation = 0.0 if counting.bounds is None else HIDDEN * error_deviation(counting.y, counting.bounds, values)
-        difficulty = fit_difficulty(counting.error(values, deviation), spread, similarity, numbers)
+        difficulty = fit_difficulty(counting.error(values, HIDDEN), spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     smiles, rows = list(map(str, molecules.molecules)), table.folds.predicted
     domain = fit_domain(smiles, molecules.of(Encoder(model.embedder)), molecules.of(looks))
     trust = replace(fit_trust(domain, counting.take(rows), values[rows], spread[rows]), rows=training_rows(table))
-    return replace(model, trust=trust), Stacked(by_member, values, spread)
+    return replace(model, trust=trust), replace(stacked, spread=spread)
 
 
 def training_rows(table: ToFit) -> TrainingRows:
@@ -137,12 +129,11 @@ def fit_trust(domain: Domain, labels: Labels, values: np.ndarray, spread: np.nda
 
 
 def reason_to_stop(table: ToFit, output: np.ndarray) -> str:
-    if "kernel" not in table.fitted:
-        return ""
-    gain, deviation = gains_of_network(table, output)
-    if not len(gain) or gain.mean() > 0 or (gain > CLEAR * deviation).any():
-        return ""
-    return "the network of the first fold does not lower the error out of fold"
+    if "kernel" in table.fitted:
+        gain, deviation = gains_of_network(table, output)
+        if len(gain) and gain.mean() <= 0 and not (gain > CLEAR * deviation).any():
+            return "the network of the first fold does not lower the error out of fold"
+    return ""
 
 
 def gains_of_network(table: ToFit, output: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,6 +164,5 @@ def squared_errors(labels: Labels, by_name: dict[str, np.ndarray]) -> np.ndarray
         inside = np.arange(len(labels)) % PARTS == part
         weights = stacking_weights(labels.take(~inside), by_member[:, ~inside], prior)
         values[inside] = combined(labels.task, by_member[:, inside], weights)
-    deviation = 0.0 if labels.bounds is None else error_deviation(labels.y, labels.bounds, values)
-    errors = labels.error(values, deviation) ** 2
+    errors = labels.error(values) ** 2
     return errors if labels.weight is None else errors * labels.weight[:, None]

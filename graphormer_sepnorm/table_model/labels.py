@@ -11,7 +11,7 @@ from graphormer_sepnorm.predict.training_rows import FAR
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.censored import Censored, is_bounded
+from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 
 
 class CannotLearn(InputError):
@@ -44,17 +44,19 @@ class Labels:
         bounds = None if self.bounds is None else np.where(counts[..., None], self.bounds, [-np.inf, np.inf])
         return replace(self, y=np.where(counts, self.y, np.nan), bounds=bounds)
 
-    def expected(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """The labels [M, T]; a censored one becomes its expectation around predictions with errors of a deviation."""
+    def expected(self, values: np.ndarray) -> np.ndarray:
+        """The labels [M, T]; a censored one becomes its expectation around predictions, by the size of their errors."""
         if self.bounds is None:
             return self.y
+        deviation = error_deviation(self.y, self.bounds, values)
         return np.where(self.bounded, Censored(self.bounds, values, deviation).expected, self.y)
 
-    def error(self, values: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
-        """The errors [M, T] of predictions; of a censored label, their expected size. Arguments as ``expected``."""
+    def error(self, values: np.ndarray, factor: float = 1.0) -> np.ndarray:
+        """The errors [M, T] of predictions; of a censored label, their expected size, as ``expected``, by a factor."""
         error = self.y - values
         if self.bounds is None:
             return error
+        deviation = factor * error_deviation(self.y, self.bounds, values)
         return np.where(self.bounded, Censored(self.bounds, values, deviation).absolute_error, error)
 
     @property

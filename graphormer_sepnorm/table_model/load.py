@@ -5,7 +5,7 @@ Axis letters: M molecules."""
 import shlex
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -61,7 +61,12 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
             parts.append(Part(title, TableModel.load(place), endpoints=card_endpoints(place)))
         else:
             (network,) = load_networks([place])
-            refuse_teacher(name, network[1].task.targets)
+            if all(target.startswith(TEACHER) for target in network[1].task.targets):
+                quoted = shlex.quote(str(name))
+                advice = (
+                    f"fine-tune it with train FILE --from {quoted}, or write them with embed {quoted} FILE -o OUT.csv"
+                )
+                raise InputError(f"{name} imitates the embeddings of another model and predicts no property: {advice}")
             alike = networks.setdefault(face_of(network[1]), [])
             alike.append(network)
             if len(alike) == 1:
@@ -81,13 +86,6 @@ def names_of(names: Sequence[str]) -> list[str]:
 def digests_of(names: Sequence[str]) -> dict[str, str]:
     """The digests of models by their names in columns, as ``model_digest``."""
     return dict(zip(names_of(names), map(model_digest, map(resolve_model, names)), strict=True))
-
-
-def refuse_teacher(name: str, targets: Sequence[str]) -> None:
-    if all(target.startswith(TEACHER) for target in targets):
-        quoted = shlex.quote(str(name))
-        advice = f"fine-tune it with train FILE --from {quoted}, or write them with embed {quoted} FILE -o OUT.csv"
-        raise InputError(f"{name} imitates the embeddings of another model and predicts no property: {advice}")
 
 
 def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
@@ -123,11 +121,9 @@ def load_model(
     """
     if not names:
         raise InputError("name a model: a run folder, a weights file or shipped weights")
-    for name in names:
-        if not isinstance(name, str | PathLike):
-            raise InputError(f"{name!r} is not the name of a model; name several as in load_model('a', 'b')")
-    compute = choose(device, precision)
-    with computing(compute):
+    if strange := [name for name in names if not isinstance(name, str | PathLike)]:
+        raise InputError(f"{strange[0]!r} is not the name of a model; name several as in load_model('a', 'b')")
+    with computing(compute := choose(device, precision)):
         model = load_predicting_model(texts := list(map(str, names)))
     for words in unfinished(names):
         warnings.warn(words, stacklevel=2)
@@ -152,8 +148,7 @@ def load_models(
 
 def unfinished(names: Iterable[str | PathLike]) -> list[str]:
     places = [place for named in map(resolve_model, names) for place in panel_parts(named) or [named]]
-    runs = [run for run in map(RunFolder, places) if run.stack.exists()]
-    if not runs:
+    if not (runs := [run for run in map(RunFolder, places) if run.stack.exists()]):
         return []
     from graphormer_sepnorm.table_model.evaluate import unfinished_words  # slow to import, not needed by networks
 
@@ -224,7 +219,12 @@ class LoadedModel:
             raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
         if isinstance(profile, str | Path):
             raise InputError(f"profile: give Profile.read({str(profile)!r})")
-        answers = checked(Answers(interval, domain, alerts, properties, tuple(endpoints)))
+        if interval is not None:
+            check_confidence(interval, "interval")
+        for name, flag in {"domain": domain, "alerts": alerts, "properties": properties}.items():
+            if not isinstance(flag, bool | np.bool_):
+                raise InputError(f"{name}: choose True or False, not {flag!r}")
+        answers = Answers(interval, domain, alerts, properties, tuple(endpoints))
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
             whole = compute_all(columns.reader, samples_under(smiles, table, model.asked_conditions))
@@ -270,16 +270,6 @@ class LoadedModel:
         return [each for each in explanations.values() if not isinstance(each, InputError)]
 
 
-def checked(answers: Answers) -> Answers:
-    """The same answers; raises InputError, with the name of a parameter, for a value of another type."""
-    if answers.interval is not None:
-        check_confidence(answers.interval, "interval")
-    for name, flag in asdict(answers).items():
-        if name in ("domain", "alerts", "properties") and not isinstance(flag, bool | np.bool_):
-            raise InputError(f"{name}: choose True or False, not {flag!r}")
-    return answers
-
-
 def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataFrame":
     """Molecules as a table, with their index if they have one; raises InputError for a single molecule."""
     import pandas as pd
@@ -315,8 +305,7 @@ def molecule_column(table: "DataFrame", name: str | None) -> tuple[int, list[str
 
 
 def samples_under(smiles: Sequence[str | None], table: "DataFrame", conditions: AskedConditions) -> Smiles:
-    places = conditions.places([str(name) for name in table.columns], "the input", condition_argument)
-    if not places:
+    if not (places := conditions.places([str(name) for name in table.columns], "the input", condition_argument)):
         return smiles
     rows = zip(*(map(str, table.iloc[:, place]) for place in places), strict=True)
     return [Sample(text, tuple(map(condition_text, row))) for text, row in zip(smiles, rows, strict=True)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy
 
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.labels import Labels, Target
@@ -93,17 +94,20 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
 def solve(
     compared: Compared, rows: np.ndarray, target: Target, with_vectors: bool
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    from scipy.linalg import cho_factor, cho_solve  # their import takes a while
-
     weights, noise = learn_weights(compared, rows, target)
     y, mean, deviation = standardized(target.y, target.weight)
     if not compared.with_all:
         return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
     similarity, shift = compared.mixed_among(rows, weights), 0.0
-    dual = cho_solve(cho_factor(similarity + np.diag(noise * noise_factors(target.weight)), lower=True), y)
+    factor = scipy.linalg.cho_factor(similarity + np.diag(noise * noise_factors(target.weight)), lower=True)
+    dual = scipy.linalg.cho_solve(factor, y)
     if with_vectors:
-        vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
-        dual, shift = (vectors / weights.sum() + dual) / 2, shift / 2
+        from sklearn.svm import SVR  # its import takes seconds
+
+        machine, vectors, weight = SVR(kernel="precomputed", C=COST, epsilon=MARGIN), np.zeros(len(y)), target.weight
+        machine.fit(similarity / weights.sum(), y, sample_weight=weight * weight.sum() / (weight**2).sum())
+        vectors[machine.support_] = machine.dual_coef_[0]
+        dual, shift = (vectors / weights.sum() + dual) / 2, machine.intercept_[0] / 2
     coefficients = np.zeros(len(compared.numbers))
     coefficients[rows] = deviation * dual
     return weights, coefficients, mean + deviation * shift
@@ -111,8 +115,6 @@ def solve(
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
     """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels."""
-    from scipy.optimize import minimize  # its import takes a while
-
     exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
     chosen = exact[evenly(len(exact), MOST_ROWS)]
     if len(chosen) < LEAST_ROWS:
@@ -120,8 +122,8 @@ def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple
     kernels = np.stack([compared.among(rows[chosen], group) for group in range(len(SHARES))]).astype(np.float64)
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
     likelihood = Likelihood(kernels, y, noise_factors(target.weight[chosen]), np.append(SHARES, NOISE))
-    start = np.log(likelihood.prior)
-    variances = np.exp(minimize(likelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
+    start, options = np.log(likelihood.prior), {"maxiter": STEPS}
+    variances = np.exp(scipy.optimize.minimize(likelihood, start, jac=True, method="L-BFGS-B", options=options).x)
     return variances[:-1], variances[-1]
 
 
@@ -136,14 +138,12 @@ class Likelihood:
 
     def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient [G + 1] at the logarithms of weights and noise [G + 1]."""
-        from scipy.linalg import lapack  # its import takes a while
-
         parameters = np.exp(logarithms)
         covariance = np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
-        factor, failed = lapack.dpotrf(covariance, lower=1)
+        factor, failed = scipy.linalg.lapack.dpotrf(covariance, lower=1)
         if failed:
             return FAILED, np.zeros_like(logarithms)
-        lower = np.tril(lapack.dpotri(factor, lower=1)[0])
+        lower = np.tril(scipy.linalg.lapack.dpotri(factor, lower=1)[0])
         inverse = lower + np.tril(lower, -1).T
         coefficients = inverse @ self.y
         rest = inverse - np.outer(coefficients, coefficients)
@@ -165,24 +165,12 @@ def noise_factors(weight: np.ndarray) -> np.ndarray:
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
 
-def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients [N] and intercept of a support vector machine on standardized labels."""
-    from sklearn.svm import SVR  # its import takes seconds
-
-    machine = SVR(kernel="precomputed", C=COST, epsilon=MARGIN)
-    machine.fit(similarity, y, sample_weight=weight * weight.sum() / (weight**2).sum())
-    coefficients = np.zeros(len(y))
-    coefficients[machine.support_] = machine.dual_coef_[0]
-    return coefficients, machine.intercept_[0]
-
-
 def as_numbers(target: Target, balance: bool) -> Target:
     """Classes 0 and 1 as -1 and 1; with ``balance``, both classes get the same total weight."""
     weight = target.weight
-    if balance:
-        positive, negative = weight[target.y == 1].sum(), weight[target.y == 0].sum()
-        if positive and negative:
-            weight = weight * np.where(target.y == 1, negative, positive) / (positive + negative)
+    positive, negative = weight[target.y == 1].sum(), weight[target.y == 0].sum()
+    if balance and positive and negative:
+        weight = weight * np.where(target.y == 1, negative, positive) / (positive + negative)
     return replace(target, y=2 * target.y - 1, weight=weight)
 
 
@@ -195,36 +183,35 @@ class Landmarks:
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
         """The process of a target of R molecules, with weights [G] of the groups and a noise."""
-        from scipy.linalg import cho_factor, cholesky  # their import takes a while
-
         blocks, prior = partial(compared.blocks, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
         # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
-        unexplained = (weights.sum() - squared_norms(cholesky(prior, lower=True), blocks())).clip(min=0)
+        unexplained = (weights.sum() - squared_norms(scipy.linalg.cholesky(prior, lower=True), blocks())).clip(min=0)
         precision = 1 / (noise * noise_factors(target.weight) + unexplained)
         for part, block in blocks():
             prior += block.T @ (block * precision[part, None])
-        return cls(blocks, precision, cho_factor(prior, lower=True, overwrite_a=True))
+        return cls(blocks, precision, scipy.linalg.cho_factor(prior, lower=True, overwrite_a=True))
 
     def solve(self, y: np.ndarray) -> np.ndarray:
-        from scipy.linalg import cho_solve  # its import takes a while
+        right = sum(block.T @ (y * self.precision)[part] for part, block in self.blocks())
+        return scipy.linalg.cho_solve(self.factor, right)
 
-        return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks()))
-
-    def smooth(self, y: np.ndarray) -> np.ndarray:
+    def rest(self, y: np.ndarray) -> np.ndarray:
+        """How far labels [R] are from their prediction, in units of their variance."""
         coefficients = self.solve(y)
-        return np.concatenate([block @ coefficients for _, block in self.blocks()])
+        return self.precision * (y - np.concatenate([block @ coefficients for _, block in self.blocks()]))
 
     @property
-    def leverage(self) -> np.ndarray:
-        return self.precision * squared_norms(self.factor[0], self.blocks())
+    def variance(self) -> np.ndarray:
+        """Variance [R] of each label around its prediction from the others."""
+        leverage = self.precision * squared_norms(self.factor[0], self.blocks())
+        return 1 / (self.precision * (1 - leverage).clip(min=0.001))
 
 
 def squared_norms(lower: np.ndarray, blocks: Iterator[tuple[slice, np.ndarray]]) -> np.ndarray:
     """Squared norms [R] of the rows of blocks, multiplied by the inverse of a lower triangular matrix."""
-    from scipy.linalg import solve_triangular  # its import takes a while
-
-    return np.concatenate([(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks])
+    products = (scipy.linalg.solve_triangular(lower, block.T, lower=True) for _, block in blocks)
+    return np.concatenate([(each**2).sum(axis=0) for each in products])
 
 
 def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
@@ -251,15 +238,14 @@ def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
     weights, noise = learn_weights(compared, rows, target)
     if compared.with_all:
         inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(noise * noise_factors(target.weight)))
-        variance = 1 / np.diag(inverse)
+        variance, rest_of = 1 / np.diag(inverse), lambda y: inverse @ y
     else:
         process = Landmarks.of(compared, rows, weights, noise, target)
-        variance = 1 / (process.precision * (1 - process.leverage).clip(min=0.001))
+        variance, rest_of = process.variance, process.rest
     bounded, (low, high) = np.isnan(target.y), target.bounds.T
     values = np.where(bounded, np.where(np.isfinite(low), low, high), target.y)
     for _ in range(IMPUTED):
         y, mean, deviation = standardized(values, target.weight)
-        rest = inverse @ y if compared.with_all else process.precision * (y - process.smooth(y))
-        without = mean + deviation * (y - variance * rest)  # what the other labels predict
+        without = mean + deviation * (y - variance * rest_of(y))  # what the other labels predict
         values = np.where(bounded, Censored(target.bounds, without, deviation * np.sqrt(variance)).expected, target.y)
     return values

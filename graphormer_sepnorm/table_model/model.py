@@ -33,7 +33,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.reference import damaged_arrays, read_shaped
-from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, combined, disagreement
+from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, Stacked
 from graphormer_sepnorm.tables.prepared_table import TABLE, damaged
 from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.scales import limited
@@ -86,6 +86,10 @@ class TableModel:
     @property
     def device(self) -> torch.device:
         return self.embedder.device
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(parameter.numel() for network, _ in self.models for parameter in network.parameters())
 
     @property
     def gives_spread(self) -> bool:
@@ -153,14 +157,14 @@ class TableModel:
             features.computed |= member.computed(list(islice(rest, len(member.outputs))))
         return features
 
-    def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
+    def stacked(self, molecules: MoleculeFeatures) -> Stacked:
         offset = np.array(self.task.offset or 0.0)
         by_member = np.stack([member.predict(molecules) for member in self.members.values()]) + offset
-        values = combined(self.task, by_member, self.weights)
-        spread = disagreement(by_member, self.weights, values)
-        if self.difficulty is not None:
-            spread = self.difficulty(spread, similarity_to_training(self.members, molecules))
-        return Stacked(by_member, values, spread)
+        stacked = Stacked.of(self.task, by_member, self.weights)
+        if self.difficulty is None:
+            return stacked
+        similarity = similarity_to_training(self.members, molecules)
+        return replace(stacked, spread=self.difficulty(stacked.spread, similarity))
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
@@ -191,35 +195,25 @@ class TableModel:
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")
         check_files(folder, names, facts.get("files"))
-        sizes = {"K": len(names), "T": len(task.targets), "S": 1 + SIGNS, "E": 2}
+        sizes, difficulty = {"K": len(names), "T": len(task.targets), "S": 1 + SIGNS, "E": 2}, None
         (weights,) = read_shaped(arrays, {"weights": (np.float64, "KT")}, sizes, run.stack)
-        difficulty, errors = None, np.zeros((0, sizes["T"]))
         if "difficulty" in arrays:
             errors = checked_array(arrays, "errors", np.float64, 2, run.stack, finite=False)
             shapes = {"difficulty": (np.float64, "ST"), "limits": (np.float64, "ET")}
             coefficients, limits = read_shaped(arrays, shapes, sizes, run.stack)
             difficulty = Difficulty(coefficients, errors, limits)
-        if errors.shape[1] != sizes["T"] or (errors < 0).any() or (weights < 0).any():
-            raise InputError(damaged_arrays(run.stack))
         trust = read_trust(arrays, run.stack)
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
         conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
-        card = read_card(folder)
-        strongest = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
-        context = strongest, card.descriptions if card else {}
-        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *context)
-        if trust and not trust.fits(len(task.targets), model.embedder.width):
+        model, card = cls(task, featurizer, members, weights, trust, difficulty, conditions), read_card(folder)
+        model.assay_limits = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
+        model.descriptions = card.descriptions if card else {}
+        fits = trust is None or trust.fits(len(task.targets), model.embedder.width)
+        if not fits or (weights < 0).any() or (difficulty and not difficulty.fits(len(task.targets))):
             raise InputError(damaged_arrays(run.stack))
         return model
-
-
-@dataclass(frozen=True)
-class Stacked:
-    by_member: np.ndarray  # float64 [K, M, T], predictions of the members
-    values: np.ndarray  # float64 [M, T], their weighted means
-    spread: np.ndarray  # float64 [M, T], expected standard deviation of the error; of probabilities, of the members
 
 
 def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -253,17 +247,12 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
 def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
     """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
     limits: dict[str, AssayLimit] = {}
-    if not rows:
-        return limits
-    for name, exact, (lower, upper) in zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True):
-        if len(lower) > len(upper):
-            limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
-        elif len(upper):
-            limit, beyond = AssayLimit(float(upper[0]), "less"), (exact < upper[0]).sum()
-        else:
-            continue
-        if beyond < FEW_BEYOND:
-            limits[name] = limit
+    known = zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True) if rows else ()
+    for name, exact, (lower, upper) in known:
+        if len(lower) > len(upper) and (exact > lower[-1]).sum() < FEW_BEYOND:
+            limits[name] = AssayLimit(float(lower[-1]), "more")
+        elif len(upper) >= max(len(lower), 1) and (exact < upper[0]).sum() < FEW_BEYOND:
+            limits[name] = AssayLimit(float(upper[0]), "less")
     return limits
 
 

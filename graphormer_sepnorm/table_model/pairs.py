@@ -5,7 +5,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from operator import itemgetter
 
 import numpy as np
 from rdkit import Chem
@@ -83,11 +82,9 @@ def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
 
 def one_of_each(pairs: Sequence[tuple[int, int]], keys: Sequence[str]) -> list[int]:
     """The places of the first pair of every two molecules; all places if there are no ``keys``."""
-    if not keys:
-        return list(range(len(pairs)))
-    first: dict[frozenset[str], int] = {}
+    first: dict[Hashable, int] = {}
     for place, (one, other) in enumerate(pairs):
-        first.setdefault(frozenset((keys[one], keys[other])), place)
+        first.setdefault(frozenset((keys[one], keys[other])) if keys else place, place)
     return list(first.values())
 
 
@@ -131,14 +128,14 @@ def matched_changes(
 def surest_first(changes: list[Change]) -> list[Change]:
     """The changes by their moderated t values (Smyth 2004; his degrees of freedom are fitted, ours are not)."""
     freedom = np.array([len(change.pairs) - 1 for change in changes], float)
-    mean, squares = (np.array([getattr(change, name) for change in changes]) for name in ("mean", "deviation"))
-    squares = freedom * squares**2
+    mean, deviation = np.array([(change.mean, change.deviation) for change in changes]).reshape(-1, 2).T
+    squares = freedom * deviation**2
     usual = squares.sum() / max(freedom.sum(), 1)
     variance = (PRIOR_FREEDOM * usual + squares) / (PRIOR_FREEDOM + freedom)
     with np.errstate(divide="ignore", invalid="ignore"):  # no change has a deviation
         t = np.where(mean == 0, 0, mean * np.sqrt((freedom + 1) / variance))
-    keys = ((-each, -change.mean, change.before, change.after) for each, change in zip(t, changes, strict=True))
-    return [change for _, change in sorted(zip(keys, changes, strict=True), key=itemgetter(0))]
+    keys = {change: (-each, -change.mean, change.before, change.after) for each, change in zip(t, changes, strict=True)}
+    return sorted(changes, key=keys.__getitem__)
 
 
 def with_smallest_parts(changes: list[Change]) -> list[Change]:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import scipy
 import torch
 from scipy.sparse import csc_array, csr_array
 
@@ -22,7 +23,7 @@ from graphormer_sepnorm.predict.predictors import Embedder, computed, load_embed
 from graphormer_sepnorm.runs.arrays import checked_array
 from graphormer_sepnorm.system.device import Compute, compiled, computing, current
 from graphormer_sepnorm.system.progress import tracked
-from graphormer_sepnorm.system.workers import map_chunks
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.table_model.features import (
     CHUNK,
     Counts,
@@ -49,6 +50,10 @@ LEAST = np.float32(1e-6)  # smallest divisor
 class Encoder:
     embedder: Embedder
 
+    @classmethod
+    def named(cls, name: str) -> "Encoder":
+        return cls(load_embedder(name))
+
     def __hash__(self) -> int:
         return hash((self.embedder.featurizer, self.embedder.width))
 
@@ -64,27 +69,16 @@ class Encoder:
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
         graphs = molecules.of(GraphsOf(as_written(self.embedder.featurizer)))
-        numbers = np.arange(len(graphs))
-        pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
-        embed = partial(embeddings, self.embedder, current())
-        if self.embedder.device.type == "cpu":
-            vectors = [part for _, part in tracked(map_chunks(embed, pieces, itself), len(pieces), 0.5)]
-        else:
-            vectors = [embed(piece) for piece in pieces]
-        return np.concatenate([np.empty((0, self.embedder.width), np.float32), *vectors])
-
-
-def itself(graphs: Graphs) -> Graphs:
-    return graphs
+        places = [np.array(numbers) for numbers in in_chunks(range(len(graphs)), CHUNK)]
+        alone = 2 if self.embedder.device.type == "cpu" else len(places)
+        vectors = map_chunks(partial(embeddings, self.embedder, current()), places, graphs.take, alone)
+        of_chunks = [part for _, part in tracked(vectors, len(places), 0.5)]
+        return np.concatenate([np.empty((0, self.embedder.width), np.float32), *of_chunks])
 
 
 def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarray:
     with computing(compute):
         return computed(Molecules.of_graphs(graphs), [embedder.output])[0]
-
-
-def body_named(name: str) -> Encoder:
-    return Encoder(load_embedder(name))
 
 
 def damped(counts: csr_array, kinds: Kinds) -> csr_array:
@@ -224,14 +218,13 @@ class Reference:
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
-        space = Space.of(molecules.of(body))
+        space, conditions = Space.of(molecules.of(body)), molecules.of(condition_values)
         scores = NormalScores.of(molecules.of(descriptor_values))
         described = scores(molecules.of(descriptor_values))
-        conditions = molecules.of(condition_values)
-        widths = [median_distance(described), space.width]
-        if conditions.shape[1]:
-            widths.append(median_distance(conditions))
-        return cls(body, molecules.of(Counts()), scores, described, space, np.array(widths), conditions)
+        of_conditions = [median_distance(conditions)] if conditions.shape[1] else []
+        widths = np.array([median_distance(described), space.width, *of_conditions])
+        space = replace(space, width=widths[1])  # in float64, as from a file: the same bits
+        return cls(body, molecules.of(Counts()), scores, described, space, widths, conditions)
 
     @cached_property
     def index(self) -> CountIndex:
@@ -239,10 +232,9 @@ class Reference:
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
-        space = replace(self.space, width=self.widths[1])  # in float64, as from a file: the same bits
         by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
         by_descriptors = gaussian(self.scores(molecules.of(descriptor_values)), self.described, self.widths[0])
-        parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
+        parts = by_counts, by_descriptors, self.space.similarities(molecules.of(self.body))
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
     def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
@@ -260,10 +252,9 @@ class Reference:
 
     def arrays(self) -> dict[str, np.ndarray]:
         start, place = self.counts.indptr.astype(np.int64), self.counts.indices.astype(np.uint16)
-        arrays = {"start": start, "place": place, "count": self.counts.data}
-        arrays |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles, "described": self.described}
+        arrays = {"start": start, "place": place, "count": self.counts.data, **vars(self.scores)}
+        arrays |= {"described": self.described, "widths": self.widths}
         arrays |= {name: getattr(self.space, name) for name in ("embeddings", "mean", "scale")}
-        arrays["widths"] = self.widths
         return arrays | ({"conditions": self.conditions} if self.conditions.shape[1] else {})
 
     @classmethod
@@ -273,16 +264,14 @@ class Reference:
         sizes = {"N": counts.shape[0], "D": body.embedder.width, "W": 3 if "conditions" in arrays else 2}
         shapes = {"columns": (np.int64, "C"), "quantiles": (np.float64, "QC"), "described": (np.float32, "NC")}
         shapes |= {"embeddings": (np.float32, "ND"), "mean": (np.float32, "D"), "scale": (np.float32, "D")}
-        shapes["widths"] = (np.float64, "W")
-        columns, quantiles, described, embeddings, mean, scale, widths = read_shaped(arrays, shapes, sizes, path)
-        conditions = np.zeros((0, 0), np.float32)
-        if "conditions" in arrays:
-            (conditions,) = read_shaped(arrays, {"conditions": (np.float32, "NV")}, sizes, path)
+        shapes |= {"widths": (np.float64, "W+"), "conditions": (np.float32, "NV")}
+        arrays = {"conditions": np.zeros((counts.shape[0], 0), np.float32), **arrays}
+        columns, quantiles, described, embeddings, mean, scale, widths, under = read_shaped(arrays, shapes, sizes, path)
         scores = NormalScores(columns, quantiles)
-        if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
+        if not scores.fits(fast_descriptors([]).shape[1]):
             raise InputError(damaged_arrays(path))
         space = Space(embeddings, mean, scale, widths[1])
-        return cls(body, counts, scores, described, space, widths, conditions, kinds)
+        return cls(body, counts, scores, described, space, widths, under, kinds)
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
@@ -300,21 +289,25 @@ def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float6
 
 def median_distance(points: np.ndarray) -> float:
     """The median Euclidean distance between distinct points [N, D]; 1 if all are equal."""
-    from scipy.spatial.distance import pdist  # its import takes a while
-
-    distances = pdist(points[evenly(len(points), MOST_MEASURED)]) if points.shape[1] else np.zeros(0)
+    chosen = points[evenly(len(points), MOST_MEASURED)]
+    distances = scipy.spatial.distance.pdist(chosen) if points.shape[1] else np.zeros(0)
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
 
 def read_shaped(
     arrays: dict[str, np.ndarray], shapes: Mapping[str, tuple[type, str]], sizes: dict[str, int], path: Path
 ) -> list[np.ndarray]:
-    """The arrays of a file by name, type and the letters of their axes; axes of one letter have the same size."""
-    arrays_read = [checked_array(arrays, name, dtype, len(axes), path) for name, (dtype, axes) in shapes.items()]
-    for array, (_, axes) in zip(arrays_read, shapes.values(), strict=True):
-        if any(sizes.setdefault(letter, size) != size for letter, size in zip(axes, array.shape, strict=True)):
+    """The arrays of a file by name, type and the letters of their axes; axes of one letter have the same size.
+
+    A + after the letters means that all values are above 0."""
+    found = []
+    for name, (dtype, axes) in shapes.items():
+        letters = axes.removesuffix("+")
+        found.append(array := checked_array(arrays, name, dtype, len(letters), path))
+        alike = [sizes.setdefault(letter, size) == size for letter, size in zip(letters, array.shape, strict=True)]
+        if not all(alike) or (letters != axes and (array <= 0).any()):
             raise InputError(damaged_arrays(path))
-    return arrays_read
+    return found
 
 
 def damaged_arrays(path: Path) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
@@ -44,17 +45,14 @@ def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
     targets = final.task.targets
     if trust.intervals is not None:
         held = {str(level): measure_interval(trust.intervals, level, final) for level in CONFIDENCES}
-        names = held[USUAL_CONFIDENCE]
-        return {name: {level: values_by_target(targets, each[name]) for level, each in held.items()} for name in names}
-    measures: dict = {}
-    if trust.calibration is not None:
-        measures = measure_calibration(targets, final.y, {"before": plain, "after": final.prediction})
-    if trust.class_sets is not None:
-        groups = tuple(columns_of(final.task))
-        sets = {str(confidence): measure_sets(trust.class_sets, confidence, final) for confidence in CONFIDENCES}
-        measures["set_coverage"] = {level: values_by_target(groups, shares) for level, (shares, _) in sets.items()}
-        measures["one_class"] = {level: values_by_target(groups, shares) for level, (_, shares) in sets.items()}
-    return measures
+    else:
+        held = {str(level): measure_sets(trust.class_sets, level, final) for level in CONFIDENCES}
+        targets = tuple(columns_of(final.task))
+    names = held[USUAL_CONFIDENCE]
+    measures = {name: {level: values_by_target(targets, each[name]) for level, each in held.items()} for name in names}
+    if trust.calibration is None:
+        return measures
+    return measure_calibration(final.task.targets, final.y, {"before": plain, "after": final.prediction}) | measures
 
 
 def measure_calibration(targets: tuple[str, ...], y: np.ndarray, stages: dict[str, np.ndarray]) -> dict:
@@ -91,14 +89,16 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> d
     return dict(zip(names, measures, strict=True))
 
 
-def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
+def measure_sets(sets: ClassSets | None, confidence: float, test: Scores) -> dict[str, np.ndarray]:
     """Shares [G] of labelled molecules whose class is in their set, and of sets with one class; NaN without labels."""
+    if sets is None:
+        return {}
     own = by_class(test.y, sets.scores.shape[1]) == 1
     held = sets.holds(test.prediction, confidence)
     labelled = own.any(axis=2)
     counts = np.where(labelled.any(axis=0), labelled.sum(axis=0), np.nan)
-    one = labelled & (held.sum(axis=2) == 1)
-    return (own & held).any(axis=2).sum(axis=0) / counts, one.sum(axis=0) / counts
+    measures = {"set_coverage": (own & held).any(axis=2), "one_class": labelled & (held.sum(axis=2) == 1)}
+    return {name: each.sum(axis=0) / counts for name, each in measures.items()}
 
 
 def coverage_curve(intervals: Intervals, test: Scores) -> np.ndarray:
@@ -155,8 +155,8 @@ def no_better(result: dict) -> list[str]:
     worse = {name: facts for name, facts in result.get("targets", {}).items() if is_no_better(facts, metric)}
     for name, facts in worse.items():
         ours, theirs = (facts["scores"][each][metric] for each in (STACK, MEAN))
-        scores = f"{METRICS[metric].title} {ours:.3g}, of the mean {theirs:.3g}"
-        scores += f", {counted(facts['n'], label_word(result))}"
+        labels = counted(facts["n"], label_word(result))
+        scores = f"{METRICS[metric].title} {ours:.3g}, of the mean {theirs:.3g}, {labels}"
         sentences.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return sentences
 
@@ -180,14 +180,10 @@ def clear_error(y: np.ndarray, probability: np.ndarray) -> float | None:
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
     """The shares clearly below a confidence level by a one-sided binomial test, in words: "67 % of the 30"."""
     measured = {name: share for name, share in shares.items() if share is not None}
-    if not measured:
-        return {}
-    from scipy.stats import binom  # its import takes a while
-
     return {
         name: f"{percent(share)} of the {counts[name]:,}"
         for name, share in measured.items()
-        if binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(measured)
+        if scipy.stats.binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(measured)
     }
 
 
@@ -223,11 +219,9 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
     similarity, errors = similarity[finite], errors[finite]
     if len(errors) < LEAST_TESTED or min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
         return False
-    from scipy.stats import spearmanr  # its import takes a while
-
     far = similarity <= np.median(similarity)
     grow = errors[far].mean() > errors[~far].mean() if (~far).any() else False
-    return bool(grow and spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
+    return bool(grow and scipy.stats.spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
 
 
 def compare_rows(
@@ -244,8 +238,7 @@ def compare_rows(
     similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = nearness.similarity, nearness.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)
-    elsewhere = under_other_conditions(nearness, matches)
-    for row, *each in zip(compared, nearness.molecule, elsewhere, strict=True):
+    for row, *each in zip(compared, nearness.molecule, under_other_conditions(nearness, matches), strict=True):
         nearest[row], others[row] = each
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
     errors = molecule_errors(test.task, test.y, test.prediction)

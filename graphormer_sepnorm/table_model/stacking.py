@@ -6,12 +6,12 @@ for the nearest of them. Axis letters: K members, M molecules, N reference molec
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.censored import error_deviation
 
 FOLDS = 5
 PRIOR_ROWS = 30.0  # number of molecules that have the same influence as the prior
@@ -49,24 +49,35 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
     if labels.bounds is None:
         return weights
     for _ in range(ROUNDS):
-        values = weighted_mean(out_of_fold, weights)
-        y = labels.expected(values, error_deviation(labels.y, labels.bounds, values))
-        weights = stacking_weights(replace(labels, y=y, bounds=None), out_of_fold, prior)
+        completed = replace(labels, y=labels.expected(weighted_mean(out_of_fold, weights)), bounds=None)
+        weights = stacking_weights(completed, out_of_fold, prior)
     return weights
 
 
 def simplex_weights(errors: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Weights [K] with sum 1 that minimize the weighted sum of errors [K, M]; the prior if all errors are NaN."""
-    from scipy.optimize import nnls  # its import takes a while
-
     rows = errors[:, ~np.isnan(errors).any(axis=0)].T
     scale = np.sqrt((rows**2).mean()) if rows.size else 0.0
     if scale == 0:
         return prior
     pull = np.sqrt(PRIOR_ROWS)
     system = np.vstack([rows / scale, pull * np.eye(len(prior)), np.full((1, len(prior)), BINDING)])
-    weights, _ = nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
+    weights, _ = scipy.optimize.nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
     return weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class Stacked:
+    by_member: np.ndarray  # float64 [K, M, T], predictions of the members
+    values: np.ndarray  # float64 [M, T], their weighted means
+    spread: np.ndarray  # float64 [M, T], expected standard deviation of the error; of probabilities, of the members
+
+    @classmethod
+    def of(cls, task: TaskConfig, by_member: np.ndarray, weights: np.ndarray) -> "Stacked":
+        """Members with weights [K, T]; the spread is their weighted standard deviation around the mean."""
+        values = combined(task, by_member, weights)
+        spread = np.sqrt((weights[:, None] * np.nan_to_num(by_member - values) ** 2).sum(axis=0))
+        return cls(by_member, values, spread)
 
 
 def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -101,6 +112,9 @@ class Difficulty:
         values = signs(disagreement, similarity, self.errors)
         expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", values, self.coefficients[1:]))
         return expected.clip(*self.limits)
+
+    def fits(self, targets: int) -> bool:
+        return self.errors.shape[1] == targets and not (self.errors < 0).any()
 
 
 def fit_difficulty(
@@ -155,8 +169,3 @@ def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) 
         sizes = np.nan_to_num(errors).astype(similarity.dtype)
         table[2] = np.log((near @ sizes + BACKGROUND * mean) / (near @ measured + BACKGROUND) + least)
     return table
-
-
-def disagreement(predictions: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Weighted standard deviation [M, T] of the members [K, M, T] with weights [K, T] around their mean [M, T]."""
-    return np.sqrt((weights[:, None] * np.nan_to_num(predictions - mean) ** 2).sum(axis=0))

@@ -27,7 +27,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named
+from graphormer_sepnorm.table_model.reference import BODY, Counts, Encoder
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -115,7 +115,7 @@ class Campaign:
         self.y, self.targets, self.molecules = y, targets, MoleculeFeatures(smiles)
         self.mols = [read_smiles(text) for text in smiles]
         self.keys = np.array([molecule_key(mol) for mol in self.mols])
-        for view in (Counts(), descriptor_values, body_named(BODY)):
+        for view in (Counts(), descriptor_values, Encoder.named(BODY)):
             self.molecules.of(view)
 
     def shares(self, good: np.ndarray, choose: Callable | None, seed: int, rounds: int, per_round: int) -> list[float]:

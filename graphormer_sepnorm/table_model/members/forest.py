@@ -84,12 +84,11 @@ class ForestMember(Member):
         """The leaf that each molecule reaches in each tree: int64 [M, R]."""
         node = np.tile(self.roots, len(features))
         molecule = np.repeat(np.arange(len(features)), len(self.roots))
-        going = np.flatnonzero(self.feature[node] != LEAF)
-        while len(going):
+        going = np.arange(len(node))
+        while len(going := going[self.feature[node[going]] != LEAF]):
             here = node[going]
             left = features[molecule[going], self.feature[here]] <= self.number[here]
             node[going] = np.where(left, here + 1, self.right[here])
-            going = going[self.feature[node[going]] != LEAF]
         return node.reshape(len(features), -1)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -106,56 +105,47 @@ class ForestMember(Member):
         known_kinds(facts, path, ("morgan 1",), (MORGAN,))
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
         feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in TYPES.items())
-        targets = facts.get("targets", 0)
-        is_grouped = isinstance(targets, int) and 0 < targets <= len(roots) and len(roots) % targets == 0
-        have_nodes = len(feature) == len(number) == len(right)
-        if not (is_grouped and have_nodes and all(conditions_of_trees(feature, right, roots))):
+        forest = cls(feature, number, right, roots, facts.get("targets", 0), str(facts.get("rdkit")))
+        if not all(forest.conditions()):
             raise InputError(f"{path} is damaged: its nodes do not form trees")
-        return cls(feature, number, right, roots, targets, str(facts.get("rdkit")))
+        return forest
 
-
-def conditions_of_trees(feature: np.ndarray, right: np.ndarray, roots: np.ndarray) -> Iterator[np.bool_ | bool]:
-    """Conditions under which every path from a root ends in a leaf of its tree."""
-    nodes = len(feature)
-    inner = np.flatnonzero(feature != LEAF)
-    yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
-    yield feature.min() >= LEAF and feature.max() < FEATURES + MOST_CONDITIONS
-    ends = np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
-    yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()
+    def conditions(self) -> Iterator[np.bool_ | bool]:
+        """Conditions under which the trees are grouped by target, and paths from roots end in leaves of their trees."""
+        nodes, roots, right = len(self.feature), self.roots, self.right
+        yield isinstance(self.targets, int) and 0 < self.targets <= len(roots) and len(roots) % self.targets == 0
+        yield nodes == len(self.number) == len(right)
+        yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
+        yield self.feature.min() >= LEAF and self.feature.max() < FEATURES + MOST_CONDITIONS
+        inner, ends = np.flatnonzero(self.feature != LEAF), np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
+        yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()
 
 
 def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> ForestMember:
     """Grows one forest per target on the features [M, F] of the molecules with its label."""
     import rdkit
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
 
+    make = ExtraTreesClassifier if labels.is_classification else ExtraTreesRegressor
     grown: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for column in labels.y.T:
         rows = np.flatnonzero(~np.isnan(column))
         if not len(rows):
             raise CannotLearn("a target has no exact labels to grow a forest on")
-        weight = None if labels.weight is None else labels.weight[rows]
-        grown += grow_trees(features[rows], column[rows], labels.is_classification, seed, trees, weight)
+        known, weight = features[rows], None if labels.weight is None else labels.weight[rows]
+        columns = np.flatnonzero((known != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(rows)))
+        columns = columns if len(columns) else np.arange(features.shape[1])
+        sampled = {"bootstrap": True, "max_samples": MAX_SAMPLE} if len(rows) > MAX_SAMPLE else {}
+        forest = make(trees, max_features=SHARE, n_jobs=available_cores(), random_state=seed, **sampled)
+        forest.fit(known[:, columns], column[rows], weight)
+        classes = forest.classes_ if labels.is_classification else np.ones(1)
+        grown += [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
     feature, number, rights = zip(*grown, strict=True)
     sizes = np.array(list(map(len, feature)))
     roots = np.cumsum(sizes) - sizes
     right = np.concatenate([own + root for own, root in zip(rights, roots, strict=True)]).astype(np.int32)
     nodes = np.concatenate(feature), np.concatenate(number), right, roots.astype(np.int64)
     return ForestMember(*nodes, labels.y.shape[1], rdkit.__version__)
-
-
-def grow_trees(
-    features: np.ndarray, y: np.ndarray, is_classification: bool, seed: int, trees: int, weight: np.ndarray | None
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
-
-    columns = np.flatnonzero((features != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(features)))
-    columns = columns if len(columns) else np.arange(features.shape[1])
-    make = ExtraTreesClassifier if is_classification else ExtraTreesRegressor
-    sampled = {"bootstrap": True, "max_samples": MAX_SAMPLE} if len(y) > MAX_SAMPLE else {}
-    forest = make(trees, max_features=SHARE, n_jobs=available_cores(), random_state=seed, **sampled)
-    forest.fit(features[:, columns], y, weight)
-    classes = forest.classes_ if is_classification else np.ones(1)
-    return [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
 
 
 def as_arrays(tree: Any, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,11 +14,9 @@ import torch
 from graphormer_sepnorm.chem.descriptors import VERSIONS
 from graphormer_sepnorm.chem.fingerprints import known_kinds
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.classes import Calibration, fit_calibration
 from graphormer_sepnorm.predict.forward import Output
-from graphormer_sepnorm.predict.predictors import load_embedder
 from graphormer_sepnorm.runs.arrays import load_format
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
@@ -27,18 +25,7 @@ from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, completed, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.reference import (
-    BODY,
-    MOST_ROWS,
-    SHARES,
-    Encoder,
-    Reference,
-    Space,
-    body_named,
-    damaged_arrays,
-    landmarks,
-    read_shaped,
-)
+from graphormer_sepnorm.table_model.reference import BODY, SHARES, Encoder, Reference, Space, landmarks, read_shaped
 from graphormer_sepnorm.tasks import TASKS
 
 KERNEL, BODY_FILE, TUNED = "kernel.safetensors", "body.safetensors", "tuned_kernel.safetensors"
@@ -61,7 +48,7 @@ class KernelMember(Member):
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
         compared = "molecules by fingerprints, descriptors and a pretrained network"
-        if TASKS[task.kind].predicts_probabilities or molecules > MOST_ROWS:
+        if TASKS[task.kind].predicts_probabilities or len(landmarks(molecules)) < molecules:
             return f"a Gaussian process that compares {compared}"
         return f"the mean of two methods, a Gaussian process and a support vector machine, that compare {compared}"
 
@@ -98,8 +85,7 @@ class KernelMember(Member):
         return {self.reference.body: outputs[0]}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        machines = {name: getattr(self.machines, name) for name in MACHINES}
-        return self.reference.arrays() | machines | calibration_arrays(self.calibration)
+        return self.reference.arrays() | vars(self.machines) | calibration_arrays(self.calibration)
 
     def facts(self) -> dict:
         return {"format": FORMAT, "kinds": self.reference.kinds, "descriptors": VERSIONS[-1:]}
@@ -118,7 +104,7 @@ class KernelMember(Member):
         arrays, facts = load_format(path, FORMAT)
         kinds = known_kinds(facts, path)
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
-        reference = Reference.from_arrays(arrays, Encoder(load_embedder(str(folder / BODY_FILE))), kinds, path)
+        reference = Reference.from_arrays(arrays, Encoder.named(str(folder / BODY_FILE)), kinds, path)
         sizes = {"N": reference.counts.shape[0], "G": len(SHARES)}
         machines = Machines(*read_shaped(arrays, MACHINES, sizes, path))
         return cls(reference, machines, read_calibration(arrays, sizes, path))
@@ -146,7 +132,7 @@ def similarities_in(
 
 
 def body_of(config: Config) -> Encoder:
-    return body_named(config.train.start_from or BODY)
+    return Encoder.named(config.train.start_from or BODY)
 
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
@@ -173,11 +159,10 @@ def read_calibration(arrays: dict[str, np.ndarray], sizes: dict[str, int], path:
 
 def remark(numbers: np.ndarray, table: ToFit) -> str:
     """A sentence for users if the kernel was fitted with landmarks or without the labels of a fold, otherwise ""."""
-    labels, remarks = table.labels, []
+    labels, exact, remarks = table.labels, ~np.isnan(table.labels.y), []
     if len(numbers) < len(labels):
         remarks.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
-    exact, parts = ~np.isnan(labels.y), table.folds.parts()
-    in_one = exact.any(axis=0) & np.any([~exact[learnt].any(axis=0) for learnt, _ in parts], axis=0)
+    in_one = exact.any(axis=0) & np.any([~exact[learnt].any(axis=0) for learnt, _ in table.folds.parts()], axis=0)
     if names := list(compress(labels.task.targets, in_one)):
         apart = f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean"
         remarks.append(f"{apart}: the expected errors are too large")
@@ -219,10 +204,10 @@ class TunedKernelMember(Member):
         return as_values(total / len(self.machines), self.calibration)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        spaces = {name: np.stack([getattr(space, name) for space in self.spaces]) for name in EMBEDDED}
-        machines = {name: np.stack([getattr(each, name) for each in self.machines]) for name in MACHINES}
-        widths = {"widths": np.array([space.width for space in self.spaces])}
-        return spaces | widths | machines | calibration_arrays(self.calibration)
+        arrays = {name: np.stack([getattr(space, name) for space in self.spaces]) for name in EMBEDDED}
+        arrays["widths"] = np.array([space.width for space in self.spaces])
+        arrays |= {name: np.stack([getattr(each, name) for each in self.machines]) for name in MACHINES}
+        return arrays | calibration_arrays(self.calibration)
 
     def facts(self) -> dict:
         return {"format": TUNED_FORMAT}
@@ -234,14 +219,11 @@ class TunedKernelMember(Member):
         kernel, networks = beside(members)
         sizes = {"R": len(networks.models), "G": len(SHARES), "D": networks.models[0][0].config.width}
         sizes["N"], sizes["T"] = kernel.machines.coefficients.shape
-        *parts, widths = read_shaped(arrays, EMBEDDED | {"widths": (np.float64, "R")}, sizes, path)
+        *parts, widths = read_shaped(arrays, EMBEDDED | {"widths": (np.float64, "R+")}, sizes, path)
         shapes = {name: (kind, f"R{axes}") for name, (kind, axes) in MACHINES.items()}
-        machines = read_shaped(arrays, shapes, sizes, path)
-        if (widths <= 0).any():
-            raise InputError(damaged_arrays(path))
+        machines = [Machines(*each) for each in zip(*read_shaped(arrays, shapes, sizes, path), strict=True)]
         spaces = [Space(*each) for each in zip(*parts, widths.tolist(), strict=True)]
-        calibration = read_calibration(arrays, sizes, path)
-        return cls(kernel, networks, spaces, [Machines(*each) for each in zip(*machines, strict=True)], calibration)
+        return cls(kernel, networks, spaces, machines, read_calibration(arrays, sizes, path))
 
 
 def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:

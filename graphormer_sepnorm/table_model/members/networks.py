@@ -47,8 +47,12 @@ class NetworksMember(Member):
             whole = RunFolder(table.folder or Path(elsewhere))
             if distributed.rank() == 0:
                 whole.begin_parts(Parts("model", count))
+            graphs, weight = molecules.of(GraphsOf(as_written(table.config.featurizer))), table.labels.weight
+            weight = None if weight is None else weight.astype(np.float32)
+            graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
+            data = prepare(labelled_graphs(graphs, table.labels), table.config.model.encodings)
             own = replace(table, molecules=MoleculeFeatures([]), look=None)  # what the processes need
-            work = partial(fit_fold, whole, prepared_graphs(table), own, current())
+            work = partial(fit_fold, whole, data, own, current())
             rows: list[np.ndarray] = []
             for part in (slice(1), slice(1, None)) if look else (slice(None),):
                 for each in in_processes(work, count, part):
@@ -56,7 +60,9 @@ class NetworksMember(Member):
                         raise each
                     rows.append(each)
                 if look and 1 == len(rows) < count and (reason := look(table, rows[0])):
-                    raise CannotLearn(f"{reason}; {saved_networks(whole, count)}")
+                    minutes = (count - 1) * sum(line["seconds"] for line in whole.member(0).read_metrics()) / 60
+                    others = f"the other {count - 1} would take about {minutes:.2g} minutes of computing"
+                    raise CannotLearn(f"{reason}; {others}; --ensemble {count} trains them")
             trained = [load_network(whole.member(number)) for number in range(count)]
             member = cls([(network, without_offset(config, table.config), facts) for network, config, facts in trained])
         molecules.computed |= member.computed(rows)
@@ -110,11 +116,6 @@ class NetworksMember(Member):
         return cls([load_network(run) for run in RunFolder(folder).members()])
 
 
-def saved_networks(whole: RunFolder, count: int) -> str:
-    minutes = (count - 1) * sum(line["seconds"] for line in whole.member(0).read_metrics()) / 60
-    return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
-
-
 def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, number: int) -> np.ndarray | InputError:
     """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
     learnt, predicted = table.folds.parts()[number]
@@ -130,13 +131,6 @@ def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, num
                 return compute_dataset(output, MoleculeDataset([data]))
     except InputError as error:
         return error
-
-
-def prepared_graphs(table: ToFit) -> Graphs:
-    graphs, weight = table.molecules.of(GraphsOf(as_written(table.config.featurizer))), table.labels.weight
-    weight = None if weight is None else weight.astype(np.float32)
-    graphs = replace(graphs, weight=weight, conditions=table.molecules.of(condition_values))
-    return prepare(labelled_graphs(graphs, table.labels), table.config.model.encodings)
 
 
 def labelled_graphs(graphs: Graphs, labels: Labels) -> Graphs:

@@ -17,9 +17,9 @@ from graphormer_sepnorm.table_model.reference import (
     BODY,
     SHARES,
     CountIndex,
+    Encoder,
     NormalScores,
     Reference,
-    body_named,
     gaussian,
     median_distance,
 )
@@ -27,7 +27,7 @@ from graphormer_sepnorm.table_model.reference import (
 
 @pytest.fixture(scope="module")
 def reference(molecules) -> Reference:
-    return Reference.of(molecules, body_named(BODY))
+    return Reference.of(molecules, Encoder.named(BODY))
 
 
 def test_a_training_molecule_is_like_itself_and_less_like_others(reference, molecules):
@@ -55,7 +55,7 @@ def test_they_are_the_formulas(reference, molecules):
 def test_molecules_that_are_all_the_same_can_be_compared():
     """No descriptor varies, and no distance gives a width."""
     same = MoleculeFeatures(["NCC(=O)Nc1ccc(O)cc1"] * 3)
-    reference = Reference.of(same, body_named(BODY))
+    reference = Reference.of(same, Encoder.named(BODY))
     assert reference.described.shape == (3, 0)
     np.testing.assert_allclose(reference.similarities(same), 1, atol=1e-5)
     assert np.isfinite(reference.similarities(MoleculeFeatures(["c1ccccc1"]))).all()

@@ -14,12 +14,9 @@ from graphormer_sepnorm.table_model.scores import (
     correlation_of_ranks,
     draws_of,
     informative,
-    left_out_of_mean,
     roc_auc_of_ranks,
     score_of_draws,
-    scores_by_target,
     scores_of,
-    without,
 )
 from graphormer_sepnorm.tasks import METRICS
 
@@ -31,7 +28,7 @@ def test_scores_by_hand():
     """Where a member predicts nothing, the mean stands."""
     y = np.array([[1.0, NAN], [2, NAN], [4, 7]])
     stack, forest = np.array([[1.0, 0], [2, 0], [5, 8]]), np.array([[NAN, 0], [3, 0], [2, 9]])
-    found = scores_by_target(Predicted(TWO, y, {STACK: stack, "forest": forest}, np.array([2.0, 5])))
+    found = Predicted(TWO, y, {STACK: stack, "forest": forest}, np.array([2.0, 5])).by_target()
     assert list(found) == ["a", "b"] and list(found["a"]["scores"]) == [STACK, "forest", MEAN]
     errors = [scores["mae"] for scores in found["a"]["scores"].values()]
     assert errors == pytest.approx([1 / 3, (1 + 1 + 2) / 3, (1 + 0 + 2) / 3])
@@ -47,7 +44,7 @@ def test_scores_with_bounds_by_hand():
     y, bounds = np.array([[1.0, 1], [2, 2], [NAN, NAN]]), np.tile([-np.inf, np.inf], (3, 2, 1))
     bounds[2, 0, 0] = 1
     stack = np.array([[1.0, 1], [2, 2], [0, 0]])
-    found = scores_by_target(Predicted(TWO, y, {STACK: stack}, np.array([2.0, 5]), bounds))
+    found = Predicted(TWO, y, {STACK: stack}, np.array([2.0, 5]), bounds).by_target()
     assert "bounds" not in found["b"] and found["a"]["n"] == 2
     whole, mean = found["a"]["bounds"][STACK], found["a"]["bounds"][MEAN]
     assert (whole["bounds"], whole["right_side"], mean["right_side"]) == (1, 0, 1)
@@ -58,11 +55,12 @@ def test_targets_with_too_few_labels_are_left_out_of_the_mean():
     """Of 30 labels, 10, 9 and none are 1."""
     task = TaskConfig("classification", "rocauc", ("a", "b", "c"))
     y = (np.arange(30.0)[:, None] < [10, 9, 0]).astype(float)
-    left_out = left_out_of_mean(task, y)
-    assert list(left_out) == ["c", "b"] and "9 of 30" in left_out["b"] and "none of 30" in left_out["c"]
-    assert np.isnan(without(y, task, left_out)).tolist() == [[False, True, True]] * 30
-    assert list(left_out_of_mean(replace(task, targets=("b", "c")), y[:, 1:])) == ["c"], "all are too few"
-    assert left_out_of_mean(TWO, np.array([[1.0, 1], [2, NAN]])) == {
+    found = Predicted(task, y, {}, np.zeros(3))
+    assert list(found.left_out) == ["c", "b"] and "9 of 30" in found.left_out["b"]
+    assert "none of 30" in found.left_out["c"] and np.isnan(found.judged).tolist() == [[False, True, True]] * 30
+    two = Predicted(replace(task, targets=("b", "c")), y[:, 1:], {}, np.zeros(2))
+    assert list(two.left_out) == ["c"], "all are too few"
+    assert Predicted(TWO, np.array([[1.0, 1], [2, NAN]]), {}, np.zeros(2)).left_out == {
         "b": "only 1 scored molecule has a label: its error is not a score"
     }
 
@@ -77,10 +75,10 @@ def test_highest_and_lowest_are_looked_for():
     y = np.arange(60.0).reshape(30, 2)
     stack, bounds = np.where(y < 6, 100, y), np.full((30, 2, 2), [-np.inf, np.inf])
     y[0, 0], bounds[0, 0, 1] = NAN, 1
-    found = scores_by_target(Predicted(TWO, y, {STACK: stack}, np.zeros(2), bounds))["a"]["top"]
+    found = Predicted(TWO, y, {STACK: stack}, np.zeros(2), bounds).by_target()["a"]["top"]
     counts = {side: (top["n"], top["best"], top["found"]) for side, top in found.items()}
     assert counts == {"highest": (3, 3, 0), "lowest": (3, 3, 0)}
-    assert "top" not in scores_by_target(Predicted(TWO, y[:29], {STACK: y[:29]}, np.zeros(2)))["a"]
+    assert "top" not in Predicted(TWO, y[:29], {STACK: y[:29]}, np.zeros(2)).by_target()["a"]
 
 
 def test_a_label_without_a_prediction_is_left_out():
@@ -94,7 +92,7 @@ def test_intervals_are_those_of_scipy():
     y = random.normal(size=(80, 1))
     stack, forest = y + random.normal(size=(80, 1)), y + 1.5 * random.normal(size=(80, 1))
     task = TaskConfig("regression", "rmse", ("a",))
-    found = scores_by_target(Predicted(task, y, {STACK: stack, "forest": forest}, np.zeros(1)))["a"]
+    found = Predicted(task, y, {STACK: stack, "forest": forest}, np.zeros(1)).by_target()["a"]
     rmse = METRICS["rmse"].score
 
     def compared(statistic, *columns: np.ndarray) -> tuple[float, float]:
@@ -112,7 +110,7 @@ def test_a_difference_is_paired():
     """Both are wrong by the same errors: each is uncertain, their difference is not."""
     y = np.random.default_rng(0).normal(size=(50, 1))
     task, zeros = TaskConfig("regression", "mae", ("a",)), np.zeros_like(y)
-    found = scores_by_target(Predicted(task, y, {STACK: zeros, "forest": zeros}, y[0]))
+    found = Predicted(task, y, {STACK: zeros, "forest": zeros}, y[0]).by_target()
     assert found["a"]["interval"][STACK][1] - found["a"]["interval"][STACK][0] > 0.1
     assert found["a"]["against_forest"] == {"difference": 0, "interval": [0, 0]}
 
@@ -120,10 +118,10 @@ def test_a_difference_is_paired():
 def test_draws_of_a_single_class_do_not_count():
     y = np.array([[1.0], [0], [0]])
     predicted = Predicted(TaskConfig("classification", "rocauc", ("a",)), y, {STACK: y}, np.array([1 / 3]))
-    found = scores_by_target(predicted)["a"]
+    found = predicted.by_target()["a"]
     assert found["interval"] == {STACK: [1, 1], MEAN: [0.5, 0.5]} and "against_forest" not in found
     alike = Predicted(predicted.task, 0 * y, {STACK: y}, np.zeros(1))
-    assert scores_by_target(alike)["a"]["interval"][STACK] is None
+    assert alike.by_target()["a"]["interval"][STACK] is None
 
 
 def test_the_quick_roc_auc_is_that_of_scikit_learn():
@@ -157,7 +155,7 @@ def test_the_classes_of_one_column_are_one_target():
     y = np.eye(3)[[0, 1, 2, 0, 1]]
     task = TaskConfig("multiclass", "multiclass-accuracy", ("c_x", "c_y", "c_z"))
     prediction = np.eye(3)[[0, 1, 2, 0, 0]] * 0.8 + 0.2 / 3
-    found = scores_by_target(Predicted(task, y, {STACK: prediction}, y.mean(axis=0)))
+    found = Predicted(task, y, {STACK: prediction}, y.mean(axis=0)).by_target()
     ((target, facts),) = found.items()
     assert target == "c_x, c_y, c_z" and facts["interval"][STACK][1] == 1
     assert facts["scores"][STACK]["multiclass-accuracy"] == pytest.approx(0.8)
@@ -175,12 +173,12 @@ def test_the_classes_of_one_column_are_one_target():
 def test_the_labels_of_the_rarer_class_count(ones, rarer, warning):
     task = TaskConfig("classification", "rocauc", ("a",), class_names=(("no", "yes"),))
     y = (np.arange(30) < ones).astype(float)[:, None]
-    facts = scores_by_target(Predicted(task, y, {STACK: np.full((30, 1), 0.5)}, np.zeros(1)))["a"]
+    facts = Predicted(task, y, {STACK: np.full((30, 1), 0.5)}, np.zeros(1)).by_target()["a"]
     assert tuple(facts["rarer"].values()) == rarer and facts.get("warning") == warning
     assert informative(facts) == 2 * rarer[1] and informative({"n": 30}) == 30
 
 
 def test_of_several_classes_those_that_are_not_the_most_frequent_count():
     task, y = TaskConfig("multiclass", "rocauc", ("low", "mid", "high")), np.eye(3)[[0] * 5 + [1] * 2 + [2] * 3]
-    (facts,) = scores_by_target(Predicted(task, y, {STACK: np.full((10, 3), 1 / 3)}, np.full(3, 1 / 3))).values()
+    (facts,) = Predicted(task, y, {STACK: np.full((10, 3), 1 / 3)}, np.full(3, 1 / 3)).by_target().values()
     assert facts["rarer"] == {"class": "not low", "n": 5}

@@ -7,13 +7,14 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model import labels as module
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.stacking import (
     BACKGROUND,
     CALIBRATED,
     DEVIATION,
     Difficulty,
-    disagreement,
+    Stacked,
     each_by_itself,
     fit_difficulty,
     make_folds,
@@ -139,8 +140,8 @@ def test_folds_have_their_share_of_each_class():
 
 def test_disagreement_by_hand():
     predictions = np.array([[[1.0]], [[5.0]], [[np.nan]]])
-    found = disagreement(predictions, np.array([[0.75], [0.25], [0.0]]), np.array([[2.0]]))
-    np.testing.assert_allclose(found, [[np.sqrt(0.75 * 1 + 0.25 * 9)]])
+    found = Stacked.of(TaskConfig("regression", "mae", ("a",)), predictions, np.array([[0.75], [0.25], [0.0]]))
+    np.testing.assert_allclose(found.spread, [[np.sqrt(0.75 * 1 + 0.25 * 9)]])
 
 
 def test_the_expected_error_by_hand():
@@ -203,10 +204,11 @@ def three_labels() -> Labels:
     return Labels(TaskConfig("regression", "mae", ("a", "b")), y, bounds, np.array([1.0, 2.0, 3.0]))
 
 
-def test_bounds_have_expectations_and_sizes_of_errors():
+def test_bounds_have_expectations_and_sizes_of_errors(monkeypatch):
     """Above 5, a normal distribution around 5 of deviation 2 has its mean at 5 + 2 * 0.797885."""
-    values, deviation = np.full((3, 2), 5.0), np.full((3, 2), 2.0)
-    found, error = three_labels().expected(values, deviation), three_labels().error(values, deviation)
+    monkeypatch.setattr(module, "error_deviation", lambda y, bounds, values: np.full(2, 2.0))
+    values = np.full((3, 2), 5.0)
+    found, error = three_labels().expected(values), three_labels().error(values)
     np.testing.assert_allclose(found[:, 0], [1, 5 + 2 * 0.797885, 3], rtol=1e-6)
     np.testing.assert_allclose(error[:, 0], [-4, 2 * 0.797885, -2], rtol=1e-6)
     assert np.isnan(found[:2, 1]).all() and found[2, 1] == 4
