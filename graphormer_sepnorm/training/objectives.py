@@ -1,5 +1,6 @@
 """Training objectives: the loss to minimize, and the score that selects an epoch. Pretraining finds its own labels."""
 
+import contextlib
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -177,36 +178,31 @@ def atom_types(smiles: str) -> Counts:
 def readable_counts(count: Callable[[str], Counts], smiles: list[str]) -> Corpus:
     """``corpus_of_counts`` of the SMILES that ``count`` does not refuse with an InputError, by several processes."""
     parts = map_chunks(partial(counts_of_chunk, count), in_chunks(smiles), list)
-    pairs = [pair for chunk, of_chunk in parts for pair in zip(chunk, of_chunk, strict=True)]
-    readable = [(text, counts) for text, counts in pairs if counts is not None]
+    readable = [pair for _, of_chunk in parts for pair in of_chunk]
     return corpus_of_counts([text for text, _ in readable], [counts for _, counts in readable])
 
 
-def counts_of_chunk(count: Callable[[str], Counts], smiles: Smiles) -> list[Counts | None]:
-    """The counts for each SMILES; None for one that is refused."""
-    results: list[Counts | None] = []
+def counts_of_chunk(count: Callable[[str], Counts], smiles: Smiles) -> list[tuple[str, Counts]]:
+    counted = []
     for text in smiles:
-        try:
-            results.append(count(text))
-        except InputError:
-            results.append(None)
-    return results
+        with contextlib.suppress(InputError):
+            counted.append((text, count(text)))
+    return counted
 
 
 def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
     """log(1 + count) of the keys that are frequent and vary."""
+    from sklearn.feature_extraction import DictVectorizer  # its import takes seconds
+
     check_number(len(smiles))
-    molecules = Counter(key for of_molecule in counts for key in of_molecule)
-    names = sorted(key for key, number in molecules.items() if number >= LEAST_SHARE * len(smiles))
-    column = {name: place for place, name in enumerate(names)}
-    values = np.zeros((len(smiles), len(names)), np.float32)
-    for row, of_molecule in zip(values, counts, strict=True):
-        for key in of_molecule.keys() & column.keys():
-            row[column[key]] = np.log1p(of_molecule[key])
+    vectorizer = DictVectorizer()
+    found = vectorizer.fit_transform(counts)
+    frequent = np.flatnonzero(found.getnnz(axis=0) >= LEAST_SHARE * len(smiles))
+    values = found[:, frequent].log1p().astype(np.float32).toarray()
     told = np.flatnonzero(values.max(axis=0) > values.min(axis=0))
-    values = values[:, told]
+    names, values = vectorizer.get_feature_names_out()[frequent[told]].tolist(), values[:, told]
     mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-    return standardized_corpus(smiles, [names[place] for place in told], values, mean, std, "counts")
+    return standardized_corpus(smiles, names, values, mean, std, "counts")
 
 
 def teacher(path: Path) -> Pretraining:

@@ -30,7 +30,6 @@ from graphormer_sepnorm.training.objectives import LabelObjective, Objective, Ob
 from graphormer_sepnorm.training.optimizers import make_optimizers
 
 REESTIMATE_BATCHES = 16
-Update = tuple[int, np.ndarray, Tensor]  # its number from 1, molecules, and loss and norm of the gradient [2]
 
 
 def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
@@ -168,7 +167,7 @@ class Trainer:
     ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
-        smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
+        smallest_batch = len(train) // num_batches(len(train), config.train.batch_size)
         if smallest_batch < distributed.num_processes():
             problem = f"cannot be shared by {distributed.num_processes()} processes"
             raise InputError(f"batches of {smallest_batch} molecules {problem}: start fewer, or choose a larger batch")
@@ -260,35 +259,29 @@ class Trainer:
         self.model.train()
         if self.has_fixed_statistics(epoch):
             freeze_statistics(self.model)
-        description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
+        description = f"epoch {epoch}/{train.epochs}"
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
-            unread: list[Update] = []  # of which the results may still be on the device
-            for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True), start=1):
+            unread: list[Tensor] = []  # results that may still be on the device
+            for step, share in enumerate(self.step.shares(batches), start=1):
                 lr = learning_rate(train, (epoch - 1) * len(batches) + step - 1, train.epochs * len(batches))
-                unread.append((step, molecules, self.step(share, lr)))
+                unread.append(self.step(share, lr))
                 if len(unread) == self.step.updates_per_reading or step == len(batches):
-                    losses = self.losses(unread, epoch)
-                    for (_, learnt, _), loss in zip(unread, losses, strict=True):
-                        total_loss += loss * len(learnt)
-                        bar.update(len(learnt))
-                    bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
+                    first = step - len(unread)
+                    for number, (loss, norm) in enumerate(torch.stack(unread).tolist(), start=first):
+                        if not (math.isfinite(loss) and math.isfinite(norm)):
+                            where = f"epoch {epoch}, step {number + 1}, molecules {self.suspects(batches[number])}"
+                            advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
+                            problem = f"loss {loss}, gradient norm {norm} in {where} of the training split"
+                            raise InputError(f"{problem}: {advice}")
+                        total_loss += loss * len(batches[number])
+                    bar.update(sum(map(len, batches[first:step])))
+                    bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
                     unread.clear()
         return total_loss / len(self.train), lr
 
-    def losses(self, updates: list[Update], epoch: int) -> list[float]:
-        """Reads the losses of updates from the device; raises InputError if a loss or gradient is not finite."""
-        read = torch.stack([loss_and_norm for _, _, loss_and_norm in updates]).tolist()
-        for (step, molecules, _), (loss, gradient_norm) in zip(updates, read, strict=True):
-            if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                where = f"epoch {epoch}, step {step}, molecules {self.suspects(molecules).tolist()}"
-                advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
-                problem = f"loss {loss}, gradient norm {gradient_norm} in {where} of the training split"
-                raise InputError(f"{problem}: {advice}")
-        return [loss for loss, _ in read]
-
     @torch.no_grad()
-    def suspects(self, molecules: np.ndarray) -> np.ndarray:
+    def suspects(self, molecules: np.ndarray) -> list[int]:
         """The molecules whose own loss is not finite, or all. For a failed run: resets running statistics."""
         for module in self.model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -297,7 +290,7 @@ class Trainer:
         batches = (self.train.batch([molecule]).to(self.device) for molecule in molecules)
         losses = [find_loss(self.model, self.objective, self.config.train.precision, batch) for batch in batches]
         wrong = ~torch.stack(losses).isfinite().cpu().numpy()
-        return molecules[wrong] if wrong.any() else molecules
+        return (molecules[wrong] if wrong.any() else molecules).tolist()
 
     def evaluate(self, epoch: int) -> float:
         """The validation score, with BatchNorm statistics of the current weights unless they are fixed."""
