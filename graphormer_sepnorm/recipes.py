@@ -127,18 +127,11 @@ def dataset_config(
 ) -> Config:
     """The config of an architecture for a named dataset; raises InputError for an unknown name."""
     source = find_dataset(dataset)
-    return task_config(dataset, source.featurizer, source.task, train, norm, architecture)
+    return task_config(dataset, source.featurizer, source.task, Recipe(architecture, train), norm)
 
 
-def task_config(
-    dataset: str,
-    featurizer: str,
-    task: TaskConfig,
-    train: TrainConfig,
-    norm: str | None = None,
-    architecture: Architecture = slim,
-) -> Config:
-    """The config of an architecture for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
+def task_config(dataset: str, featurizer: str, task: TaskConfig, recipe: Recipe, norm: str | None = None) -> Config:
+    """The config of a recipe for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
     features = FEATURIZERS[featurizer]
-    model = architecture(features.atom_sizes, features.bond_sizes, len(task.targets))
-    return Config(dataset, featurizer, task, model if norm is None else replace(model, norm=norm), train)
+    model = recipe.architecture(features.atom_sizes, features.bond_sizes, len(task.targets))
+    return Config(dataset, featurizer, task, model if norm is None else replace(model, norm=norm), recipe.train)

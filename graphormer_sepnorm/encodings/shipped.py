@@ -161,10 +161,8 @@ class Resistance:
 
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        bonded = csr_array(
-            (np.ones(len(graphs.bond), bool), base.ends_of_bonds(graphs)), shape=(graphs.atom_ptr[-1],) * 2
-        )
-        _, components = connected_components(bonded, directed=False)
+        bonds, atoms = (np.ones(len(graphs.bond), bool), base.ends_of_bonds(graphs)), graphs.atom_ptr[-1]
+        _, components = connected_components(csr_array(bonds, shape=(atoms, atoms)), directed=False)
         resistances = graph_algorithms.resistances(adjacency(graphs), components, self.cap)
         return {"resistance": resistances.astype(np.float16)}
 

@@ -5,7 +5,6 @@ a head are stored as tiles of LANES queries, each with L rows of one key, as are
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -28,21 +27,17 @@ _COMMON = dict.fromkeys(("molecules", "heads", "longest", "most_queries", "query
 _COMMON |= {"scale": "f", "kept_scale": "f"}
 
 
-@dataclass(frozen=True)
 class ScoreLayout:
-    """Positions of the tokens, pairs and scores of a batch; ``molecules`` has a last row for the ends."""
+    """Positions of the tokens, pairs and scores of a batch, and their numbers.
 
-    molecules: np.ndarray  # int64 [B + 1, 6]: CLS, first atom, L, first pair, scores and queries of one head before
-    batch: int
-    heads: int
-    tokens: int
-    pairs: int
-    scores: int  # of all heads, including padded queries
-    queries: int  # of all heads, padded to full tiles
-    longest: int  # largest L
+    Attributes:
+        molecules: int64 [B + 1, 6], CLS, first atom, L, first pair, scores and queries of one head before; with a last
+            row for the ends.
+        scores, queries: of all heads, with queries padded to full tiles.
+        longest: largest L.
+    """
 
-    @classmethod
-    def from_ptr(cls, ptr: Tensor, heads: int) -> "ScoreLayout":
+    def __init__(self, ptr: Tensor, heads: int):
         bounds = ptr.numpy()
         atoms = np.diff(bounds)
         if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
@@ -56,25 +51,13 @@ class ScoreLayout:
         np.cumsum(atoms * atoms, out=molecules[1:, 3])
         np.cumsum(queries * lengths, out=molecules[1:, 4])
         np.cumsum(queries, out=molecules[1:, 5])
-        _, tokens, _, pairs, scores, lanes = molecules[-1].tolist()
-        return cls(molecules, len(atoms), heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
+        _, self.tokens, _, self.pairs, scores, tiled = molecules[-1].tolist()
+        self.molecules, self.batch, self.heads, self.longest = molecules, len(atoms), heads, int(lengths.max())
+        self.scores, self.queries = scores * heads, tiled * heads
 
 
-class _GradientSum:
-    """Gradient of the values of all scores, summed in place over the attention calls of one backward pass."""
-
-    def __init__(self) -> None:
-        self._sums: dict[int, Tensor] = {}
-
-    def buffer(self, like: Tensor) -> Tensor:
-        backward_pass = torch._C._current_graph_task_id()
-        if backward_pass not in self._sums:
-            self._sums[backward_pass] = torch.zeros_like(like)
-        return self._sums[backward_pass]
-
-    def take(self) -> Tensor | None:
-        """The complete sum of the current backward pass; None if no attention call took part."""
-        return self._sums.pop(torch._C._current_graph_task_id(), None)
+# By backward pass, the gradient of the values of all scores, summed in place over its attention calls.
+_GradientSum = dict[int, Tensor]
 
 
 @njit(forceinline=True)
@@ -303,8 +286,10 @@ class _Attention(Function):
     def backward(ctx, out_gradient):
         bias, rows, cls, factor, out, scores, inverses = ctx.saved_tensors
         layout, d = ctx.layout, out.shape[1] // ctx.layout.heads
-        wanted = zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)
-        sums = (total.buffer(bias) if needed else None for total, needed in wanted)
+        sums, this_pass = [None, None], torch._C._current_graph_task_id()
+        for place, (total, is_needed) in enumerate(zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)):
+            if is_needed:
+                total[this_pass] = sums[place] = total[this_pass] if this_pass in total else torch.zeros_like(bias)
         gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
         parts = projections(rows, cls)
         tensors = (*parts, factor, scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
@@ -361,7 +346,7 @@ class _LayOut(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, direct):
-        total, layout = ctx.gradient.take(), ctx.layout
+        total, layout = ctx.gradient.pop(torch._C._current_graph_task_id(), None), ctx.layout
         if direct is not None:
             total = direct if total is None else total + direct
         if total is None:
@@ -377,7 +362,7 @@ def lay_out(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> tuple[Tensor, _G
 
     Gradients of the values flow through the sum, not through PyTorch.
     """
-    gradient = _GradientSum()
+    gradient: _GradientSum = {}
     return _LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient
 
 
@@ -385,7 +370,7 @@ class FusedAttention:
     """Compiled attention over packed rows, on the CPU in float32."""
 
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
-        self.layout = ScoreLayout.from_ptr(ptr, len(cls_bias))
+        self.layout = ScoreLayout(ptr, len(cls_bias))
         self.bias, bias_sum = lay_out(pair_bias, cls_bias, self.layout)
         self.factor, factor_sum = None, None
         if pair_factor is not None:

@@ -17,9 +17,8 @@ def synchronize_batch_norms(model: nn.Module) -> None:
     """Replaces the BatchNorms of a model, in place, by ones whose statistics are over all processes."""
     if num_processes() > 1:
         for module in model.modules():
-            for name, norm in module.named_children():
-                if type(norm) is nn.BatchNorm1d:
-                    setattr(module, name, SyncedBatchNorm.like(norm))
+            if type(module) is nn.BatchNorm1d:
+                module.__class__ = SyncedBatchNorm  # which keeps nothing more
 
 
 def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,14 +58,6 @@ class SyncedBatchNorm(nn.BatchNorm1d):
     running_var: Tensor
     num_batches_tracked: Tensor
     momentum: float
-
-    @classmethod
-    def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
-        """A synchronized copy of a BatchNorm that shares its parameters."""
-        copy = cls(norm.num_features, norm.eps, norm.momentum)
-        copy.load_state_dict(norm.state_dict())
-        copy.weight, copy.bias = norm.weight, norm.bias
-        return copy
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:

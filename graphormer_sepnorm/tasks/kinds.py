@@ -101,8 +101,6 @@ class Task(ABC):
 
     def fitted(self, y: np.ndarray, weight: np.ndarray | None = None) -> TaskConfig:
         """The config with parameters fitted to training targets [M, tasks] of molecules with sample weights [M]."""
-        if np.isinf(y).any():
-            raise InputError("a training target is infinite")
         if np.isnan(y).all(axis=0).any():
             raise InputError("a target has no labels in the training split")
         return self.fit(y.astype(np.float64), np.ones(len(y)) if weight is None else weight)

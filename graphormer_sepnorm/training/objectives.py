@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -37,30 +36,12 @@ MASK = 0  # of every feature; an atom without element and with charge -4 does no
 Counts = Mapping[str, int]
 
 
-class Objective(Protocol):
-    """A training objective on two splits, without parameters: the head makes all predictions."""
-
-    task: TaskConfig  # fitted to the training split
-
-    def loss(self, network: Network, batch: GraphBatch) -> Tensor:
-        """The mean loss [] over a batch of the training split, in float32; random numbers are PyTorch's."""
-
-    def counts(self, molecules: np.ndarray) -> Tensor:
-        """Weight of each training molecule with these indices in the mean loss: [B] or [B, D]."""
-
-    def score(self, network: Network) -> float:
-        """On the validation split, by all processes together; raises InputError if a prediction is not finite."""
-
-    def improves(self, score: float, best: float | None) -> bool:
-        """Whether a score is better than the best one so far; None: there is none yet."""
-
-
-Objectives = Callable[[TaskConfig, MoleculeDataset, MoleculeDataset, torch.device], Objective]
-"""Creates an objective from the task, the training split, the validation split and the device of the network."""
-
-
 class LabelObjective:
-    """Learns the labels of the training split; the score is the task's metric on the validation split."""
+    """A training objective on two splits, without parameters, as the head makes all predictions: to learn labels.
+
+    Attributes:
+        task: fitted to the training split.
+    """
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
         unfitted = make_task(task)
@@ -69,17 +50,19 @@ class LabelObjective:
         self.task = unfitted.fitted(train.y, train.per_molecule.get("weight"))
         self.train, self.val = train, val
         self.here = make_task(self.task, device)
-        self.on_host = make_task(self.task)
 
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
+        """The mean loss [] over a batch of the training split, in float32; random numbers are PyTorch's."""
         assert batch.y is not None
         return self.here.loss(network(batch).float(), batch.y, batch.bounds, batch.weight)
 
     def counts(self, molecules: np.ndarray) -> Tensor:
+        """Weight of each training molecule with these indices in the mean loss: [B, tasks]."""
         bounds, weight = (self.train.of_molecules(name, molecules) for name in ("bounds", "weight"))
-        return self.on_host.counts(torch.from_numpy(self.train.y[molecules]), bounds, weight)
+        return make_task(self.task).counts(torch.from_numpy(self.train.y[molecules]), bounds, weight)
 
     def score(self, network: Network) -> float:
+        """On the validation split, by all processes together; raises InputError if a prediction is not finite."""
         prediction = predict_together(network, self.val, self.here)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
         if len(wrong):
@@ -87,6 +70,7 @@ class LabelObjective:
         return self.here.metric(self.val.y, prediction)
 
     def improves(self, score: float, best: float | None) -> bool:
+        """Whether a score is better than the best one so far; None: there is none yet."""
         return self.here.metric.improves(score, best)
 
 
@@ -122,7 +106,7 @@ class Corpus:
 class Pretraining:
     title: str  # what the model learns to predict
     corpus: Callable[[list[str]], Corpus]  # the readable molecules; raises InputError if they are few or the same
-    objective: Objectives = LabelObjective
+    objective: type[LabelObjective] = LabelObjective
 
     def task(self, targets: tuple[str, ...]) -> TaskConfig:
         """The task of the network; its metric selects the epoch."""

@@ -73,7 +73,7 @@ def pretrain(
         corpus = objective.corpus(smiles)
         task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"
-        config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
+        config = task_config(name, FOR_TABLES, task, recipe)
         train, val = map(prepared_corpus, split_corpus(corpus, recipe.train.seed), (config, config), ("train", "val"))
         trainer = Trainer(config, train, val, verbose=True, make_objective=objective.objective)
         with training_alone(run, resume):

@@ -198,9 +198,7 @@ def kept(places: dict[str, Place]) -> tuple[dict[str, Tensor], dict[str, Scalar]
                 scalars[name] = float(cast(float, value))
             elif isinstance(value, Tensor):
                 tensors[name] = value
-            elif isinstance(value, int | float if is_option else Scalar) and not (
-                is_option and isinstance(value, bool)
-            ):
+            elif isinstance(value, Scalar) and not (is_option and isinstance(value, bool | str | None)):
                 scalars[name] = value
             elif not is_option:
                 raise TypeError(f"the optimizer keeps {key!r} of {place}, a {type(value).__name__}, which is not saved")

@@ -26,7 +26,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import start_from, start_head
-from graphormer_sepnorm.training.objectives import LabelObjective, Objective, Objectives
+from graphormer_sepnorm.training.objectives import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
 
 REESTIMATE_BATCHES = 16
@@ -78,7 +78,7 @@ class Step:
     """Updates a model, and its moving average if there is one."""
 
     model: Network
-    objective: Objective
+    objective: LabelObjective
     train: MoleculeDataset
     config: TrainConfig
     optimizers: Sequence[Optimizer]
@@ -90,14 +90,12 @@ class Step:
 
     def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
         """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
-        own = self.train.batches(map(distributed.share, batches), self.device)
-        return map(BatchShare, own, map(self.weight_of_share, batches))
-
-    def weight_of_share(self, molecules: np.ndarray) -> float:
-        if distributed.num_processes() == 1:
-            return 1.0
-        counts = self.objective.counts(molecules).numpy()
-        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
+        own, weight = self.train.batches(map(distributed.share, batches), self.device), 1.0
+        for molecules, batch in zip(batches, own, strict=True):
+            if distributed.num_processes() > 1:
+                counts = self.objective.counts(molecules).numpy()
+                weight = distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
+            yield BatchShare(batch, weight)
 
     def __call__(self, share: BatchShare, lr: float) -> Tensor:
         """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
@@ -128,7 +126,7 @@ def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
     del optimizer.found_inf  # type: ignore[attr-defined]
 
 
-def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
+def find_loss(model: Network, objective: LabelObjective, precision: str, batch: GraphBatch) -> Tensor:
     with autocast(precision, batch.x.device):
         return objective.loss(model, batch)
 
@@ -163,7 +161,7 @@ class Trainer:
         train: MoleculeDataset,
         val: MoleculeDataset,
         verbose: bool = False,
-        make_objective: Objectives = LabelObjective,
+        make_objective: type[LabelObjective] = LabelObjective,
     ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
