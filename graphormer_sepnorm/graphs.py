@@ -58,10 +58,9 @@ class Graphs:
     @property
     def diagonal(self) -> np.ndarray:
         """[T] index of the pair that each atom forms with itself."""
-        size, first_pair, first_atom = (
-            np.repeat(each, self.num_atoms) for each in (self.num_atoms, self.pair_ptr[:-1], self.atom_ptr[:-1])
-        )
-        return first_pair + (np.arange(len(size)) - first_atom) * (size + 1)
+        sizes = np.repeat(self.num_atoms, self.num_atoms)
+        place = np.arange(len(sizes)) - np.repeat(self.atom_ptr[:-1], self.num_atoms)
+        return np.repeat(self.pair_ptr[:-1], self.num_atoms) + place * (sizes + 1)
 
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1

@@ -108,10 +108,9 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
         InputError: no batch passed through any of the norms, or ``encode`` is not a function.
     """
     if not callable(encode):
-        raise InputError(
-            f"the second argument must pass a batch through the norms, as the model itself does, it is "
-            f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
-        )
+        wanted = "the second argument must pass a batch through the norms, as the model itself does"
+        kind = type(encode).__name__
+        raise InputError(f"{wanted}, it is {kind}: call reestimate_batch_norm(model, model, batches)")
     norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms if norm.running_mean is not None}
     model.eval()
@@ -130,10 +129,8 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
             hook.remove()
         model.eval()
     if not any(seen.values()):
-        raise InputError(
-            "no batch passed through the BatchNorms, so they keep their statistics: give at least one batch, in a list "
-            "or a DataLoader, since an iterator that was read before is empty"
-        )
+        advice = "give at least one batch, in a list or a DataLoader, since an iterator that was read before is empty"
+        raise InputError(f"no batch passed through the BatchNorms, so they keep their statistics: {advice}")
     for module, recorded in seen.items():
         if recorded:
             variances, means = zip(*recorded, strict=True)

@@ -113,12 +113,12 @@ class Pretraining:
         return TaskConfig("regression", "mae", targets, loss="mse")
 
 
-def standardized_corpus(
-    smiles: list[str], names: Sequence[str], values: np.ndarray, mean: np.ndarray, std: np.ndarray, what: str
-) -> Corpus:
+def standardized_corpus(smiles: list[str], names: Sequence[str], values: np.ndarray, what: str) -> Corpus:
     """The corpus of labels in standard deviations from their mean, clipped; raises InputError if there are none."""
     if not len(names):
         raise InputError(f"all molecules have the same {what}: there is nothing to learn")
+    values = values.astype(np.float64)
+    mean, std = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     return Corpus(smiles, tuple(names), ((values - mean) / std).clip(-CLIP, CLIP).astype(np.float32))
 
 
@@ -142,9 +142,8 @@ def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:
     present = np.flatnonzero(np.isnan(values).mean(axis=0) <= MOST_MISSING)
     lowest, highest = np.nanmin(values[:, present], axis=0), np.nanmax(values[:, present], axis=0)
     columns = present[(highest > lowest) & (np.maximum(-lowest, highest) <= ABSURD)]
-    values, names = values[:, columns], [NAMES[column] for column in columns]
-    mean, std = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    return standardized_corpus([smiles[row] for row in rows], names, values, mean, std, "descriptors")
+    names = [NAMES[column] for column in columns]
+    return standardized_corpus([smiles[row] for row in rows], names, values[:, columns], "descriptors")
 
 
 def environments(smiles: str) -> Counts:
@@ -184,9 +183,8 @@ def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
     frequent = np.flatnonzero(found.getnnz(axis=0) >= LEAST_SHARE * len(smiles))
     values = found[:, frequent].log1p().astype(np.float32).toarray()
     told = np.flatnonzero(values.max(axis=0) > values.min(axis=0))
-    names, values = vectorizer.get_feature_names_out()[frequent[told]].tolist(), values[:, told]
-    mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-    return standardized_corpus(smiles, names, values, mean, std, "counts")
+    names = vectorizer.get_feature_names_out()[frequent[told]].tolist()
+    return standardized_corpus(smiles, names, values[:, told], "counts")
 
 
 def teacher(path: Path) -> Pretraining:
@@ -213,7 +211,7 @@ def teacher(path: Path) -> Pretraining:
         mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
         told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))
         names = [f"{TEACHER}{place}" for place in told]
-        return standardized_corpus(embedded, names, values[:, told], mean[told], std[told], "embedding")
+        return standardized_corpus(embedded, names, values[:, told], "embedding")
 
     return Pretraining(f"the embeddings in {path.name}", corpus)
 

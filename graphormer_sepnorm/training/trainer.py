@@ -224,8 +224,7 @@ class Trainer:
         self.freeze(epoch)
         self.model.set_dropout(epoch <= self.epochs_in(self.config.train.dropout_until))
         if self.has_fixed_statistics(epoch) and not self.has_fixed_statistics(epoch - 1):
-            with autocast(self.config.train.precision, self.device):
-                reestimate_batch_norm(self.model, self.model.encode, self.reestimation_batches(epoch))
+            self.reestimate(self.model, epoch)
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
         trained = time.perf_counter()
@@ -292,18 +291,19 @@ class Trainer:
 
     def evaluate(self, epoch: int) -> float:
         """The validation score, with BatchNorm statistics of the current weights unless they are fixed."""
-        with autocast(self.config.train.precision, self.device):
-            if not self.has_fixed_statistics(epoch):
-                reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
-            self.evaluated.eval()
-            try:
-                return self.objective.score(self.evaluated)
-            except InputError as error:
-                advice = "lower the learning rate; the last checkpoint is intact"
-                raise InputError(f"in epoch {epoch} {error}: {advice}") from None
+        if not self.has_fixed_statistics(epoch):
+            self.reestimate(self.evaluated, epoch)
+        try:
+            with autocast(self.config.train.precision, self.device):
+                return self.objective.score(self.evaluated.eval())
+        except InputError as error:
+            advice = "lower the learning rate; the last checkpoint is intact"
+            raise InputError(f"in epoch {epoch} {error}: {advice}") from None
 
-    def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
+    def reestimate(self, model: Network, epoch: int) -> None:
+        """Recomputes the statistics of BatchNorm from random batches of another order than that of any epoch."""
         train = self.config.train
-        other_order = -epoch % 2**31  # than that of any epoch
-        batches = epoch_batches(len(self.train), train.batch_size, train.seed, other_order)
-        return (share.batch for share in self.step.shares(batches[:REESTIMATE_BATCHES]))
+        batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
+        shares = self.step.shares(batches[:REESTIMATE_BATCHES])
+        with autocast(train.precision, self.device):
+            reestimate_batch_norm(model, model.encode, (share.batch for share in shares))
