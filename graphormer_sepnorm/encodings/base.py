@@ -89,19 +89,13 @@ def ends_of_bonds(graphs: Graphs) -> np.ndarray:
     return graphs.edge_index + np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
 
 
-class Adjacency(NamedTuple):
-    """Packed graphs for compiled loops."""
-
-    atom_ptr: np.ndarray
-    pair_ptr: np.ndarray
-    start: np.ndarray  # [T + 1] of the bonds of each atom
-    neighbour: np.ndarray  # [E] number in its molecule
-    bond: np.ndarray  # [E] type
+Adjacency = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def adjacency(graphs: Graphs) -> Adjacency:
+    """atom_ptr, pair_ptr, start [T + 1] of the bonds of each atom, neighbour [E] in its molecule, bond type [E]."""
     start, neighbour = pointers(degrees(graphs)[:, 1]), np.ascontiguousarray(graphs.edge_index[1])
-    return Adjacency(graphs.atom_ptr, graphs.pair_ptr, start, neighbour, graphs.bond)
+    return graphs.atom_ptr, graphs.pair_ptr, start, neighbour, graphs.bond
 
 
 def degrees(graphs: Graphs) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The compiled CPU operations as autograd functions; the kernels of sums of embeddings. Importing it imports Numba.
+"""Compiled CPU kernels for sums of embeddings, with their gradients. Importing it imports Numba.
 
 The gradient of a table is summed over a fixed number of chunks of rows, then over the chunks in order, for any number
 of threads.

@@ -174,7 +174,6 @@ def separate_norms(
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
-    given = cls_positions is not None
     positions = tuple(cls_positions) if isinstance(cls_positions, Sequence) else (cls_positions or 0,)
     if not positions or any(a >= b for a, b in pairwise(positions)) or positions[0] < 0 <= positions[-1]:
         raise InputError(f"cls_positions are increasing, and all negative or none, got {cls_positions!r}")
@@ -194,7 +193,7 @@ def separate_norms(
 
     skipped: dict[str, str] = {}
     new: list[tuple[FoundNorm, nn.Module]] = []
-    for norm in find_norms(model, given):
+    for norm in find_norms(model, positions_given=cls_positions is not None):
         reason = f"only is {only!r}" if not re.search(only, norm.name) else ""
         reason = reason or ("" if where is None or where(norm.name, norm.norm) else "where is False")
         if reason := reason or reason_to_leave(norm, also, positions):

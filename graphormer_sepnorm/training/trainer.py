@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
@@ -66,51 +66,9 @@ def num_batches(num_molecules: int, batch_size: int) -> int:
     return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
 
 
-class BatchShare(NamedTuple):
-    """This process's share of a batch, on the device of the model."""
-
-    batch: GraphBatch
-    weight: float  # such that the mean loss over processes is the mean over all labels
-
-
-@dataclass
-class Step:
-    """Updates a model, and its moving average if there is one."""
-
-    model: Network
-    objective: LabelObjective
-    train: MoleculeDataset
-    config: TrainConfig
-    optimizers: Sequence[Optimizer]
-    average: AveragedModel | None
-
-    def __post_init__(self) -> None:
-        self.device = self.model.cls.device
-        self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
-
-    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
-        """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
-        own, weight = self.train.batches(map(distributed.share, batches), self.device), 1.0
-        for molecules, batch in zip(batches, own, strict=True):
-            if distributed.num_processes() > 1:
-                counts = self.objective.counts(molecules).numpy()
-                weight = distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
-            yield BatchShare(batch, weight)
-
-    def __call__(self, share: BatchShare, lr: float) -> Tensor:
-        """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
-        loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
-        self.model.zero_grad()
-        loss.backward()
-        distributed.average_gradients(self.model)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        loss_and_norm = torch.stack([distributed.mean(loss.detach()), norm])
-        skip = (~loss_and_norm.isfinite().all()).float()
-        for optimizer in self.optimizers:
-            step_unless(skip, optimizer, lr)
-        if self.average is not None:
-            self.average.update_parameters(self.model)
-        return loss_and_norm
+Share = tuple[GraphBatch, float]
+"""This process's share of a batch, on the device of the model, and a weight such that the mean loss over processes is
+the mean over all labels."""
 
 
 def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
@@ -186,18 +144,12 @@ class Trainer:
         self.average = AveragedModel(self.model, multi_avg_fn=average) if config.train.averaging else None
         if config.train.compile:
             self.model.compile(dynamic=True)
-        self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
+        self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
         self.progress = TrainingProgress()
 
     @property
     def evaluated(self) -> Network:
         return self.model if self.average is None else cast(Network, self.average.module)
-
-    @property
-    def out_of_patience(self) -> bool:
-        """Whether the best metric is older than the config's patience; frozen epochs do not count."""
-        train = self.config.train
-        return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
 
     def epochs(self) -> Iterator[Epoch]:
         if self.config.train.start_from is not None and self.progress.epoch == 0:
@@ -205,19 +157,42 @@ class Trainer:
             distributed.wait_for_all()
             for parameter in self.model.head.parameters():
                 distributed.take_from_first(parameter.detach())
-        if distributed.num_processes() > 1:
-            self.compile()
+        train, progress = self.config.train, self.progress
+        if distributed.num_processes() > 1:  # compiles what updates need, before a slow process exceeds a time limit
+            ((batch, _),) = self.shares([np.arange(min(len(self.train), train.batch_size))])
+            loss = find_loss(self.model.eval(), self.objective, train.precision, batch)
+            learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+            torch.autograd.grad(loss, learning, allow_unused=True)
             distributed.wait_for_all()
-        while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
-            yield self.run_epoch(self.progress.epoch + 1)
+        while progress.epoch < train.epochs:
+            if 0 < train.patience <= progress.epoch - max(progress.best_epoch, train.frozen_epochs):
+                break  # frozen epochs do not count
+            yield self.run_epoch(progress.epoch + 1)
 
-    def compile(self) -> None:
-        """Compiles what updates need by a discarded gradient, before a slow process could exceed a time limit."""
-        molecules = np.arange(min(len(self.train), self.config.train.batch_size))
-        (share,) = self.step.shares([molecules])
-        loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
-        learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        torch.autograd.grad(loss, learning, allow_unused=True)
+    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[Share]:
+        """Shares of batches of the training split; a batch is given by the indices of its molecules."""
+        own, weight = self.train.batches(map(distributed.share, batches), self.device), 1.0
+        for molecules, batch in zip(batches, own, strict=True):
+            if distributed.num_processes() > 1:
+                counts = self.objective.counts(molecules).numpy()
+                weight = distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
+            yield batch, weight
+
+    def update(self, share: Share, lr: float) -> Tensor:
+        """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
+        batch, weight = share
+        loss = find_loss(self.model, self.objective, self.config.train.precision, batch) * weight
+        self.model.zero_grad()
+        loss.backward()
+        distributed.average_gradients(self.model)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
+        loss_and_norm = torch.stack([distributed.mean(loss.detach()), norm])
+        skip = (~loss_and_norm.isfinite().all()).float()
+        for optimizer in self.optimizers:
+            step_unless(skip, optimizer, lr)
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        return loss_and_norm
 
     def run_epoch(self, epoch: int) -> Epoch:
         started = time.perf_counter()
@@ -260,10 +235,10 @@ class Trainer:
         description = f"epoch {epoch}/{train.epochs}"
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             unread: list[Tensor] = []  # results that may still be on the device
-            for step, share in enumerate(self.step.shares(batches), start=1):
+            for step, share in enumerate(self.shares(batches), start=1):
                 lr = learning_rate(train, (epoch - 1) * len(batches) + step - 1, train.epochs * len(batches))
-                unread.append(self.step(share, lr))
-                if len(unread) == self.step.updates_per_reading or step == len(batches):
+                unread.append(self.update(share, lr))
+                if len(unread) == self.updates_per_reading or step == len(batches):
                     first = step - len(unread)
                     for number, (loss, norm) in enumerate(torch.stack(unread).tolist(), start=first):
                         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -304,6 +279,6 @@ class Trainer:
         """Recomputes the statistics of BatchNorm from random batches of another order than that of any epoch."""
         train = self.config.train
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
-        shares = self.step.shares(batches[:REESTIMATE_BATCHES])
+        shares = self.shares(batches[:REESTIMATE_BATCHES])
         with autocast(train.precision, self.device):
-            reestimate_batch_norm(model, model.encode, (share.batch for share in shares))
+            reestimate_batch_norm(model, model.encode, (batch for batch, _ in shares))
