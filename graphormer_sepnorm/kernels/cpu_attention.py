@@ -286,7 +286,8 @@ class _Attention(Function):
     def backward(ctx, out_gradient):
         bias, rows, cls, factor, out, scores, inverses = ctx.saved_tensors
         layout, d = ctx.layout, out.shape[1] // ctx.layout.heads
-        sums, this_pass = [None, None], torch._C._current_graph_task_id()
+        sums: list[Tensor | None] = [None, None]
+        this_pass = torch._C._current_graph_task_id()
         for place, (total, is_needed) in enumerate(zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)):
             if is_needed:
                 total[this_pass] = sums[place] = total[this_pass] if this_pass in total else torch.zeros_like(bias)
@@ -300,37 +301,42 @@ class _Attention(Function):
 @compiled
 def _write_values(molecules, lanes, pairs, cls, values):
     """Writes pairs [P, H] and cls [H] to the tiles of all scores; padded queries have zeros."""
-    place = 0
+    heads = len(cls)
     for molecule in range(len(molecules) - 1):
-        length, first = molecules[molecule, 2], molecules[molecule, 3]
-        for head in range(len(cls)):
-            for start in range(0, length, lanes):
-                for key in range(length):
-                    for query in range(start, start + lanes):
+        length, first, place = molecules[molecule, 2], molecules[molecule, 3], molecules[molecule, 4] * heads
+        of_head = molecules[molecule + 1, 4] - molecules[molecule, 4]
+        for start in range(0, length, lanes):
+            for key in range(length):
+                for query in range(start, start + lanes):
+                    pair = first + (query - 1) * (length - 1) + key - 1
+                    for head in range(heads):
                         if key == 0 or query == 0:
-                            values[place] = cls[head]
+                            values[place + head * of_head] = cls[head]
                         elif query < length:
-                            values[place] = pairs[first + (query - 1) * (length - 1) + key - 1, head]
+                            values[place + head * of_head] = pairs[pair, head]
                         else:
-                            values[place] = 0
-                        place += 1
+                            values[place + head * of_head] = 0
+                    place += 1
 
 
 @compiled
 def _add_gradients(molecules, lanes, values, pairs, cls):
     """The inverse, of gradients; those of ``cls`` [B, H, lanes] are sums over the scores of a molecule and a lane."""
-    place = 0
+    heads = pairs.shape[1]
     for molecule in range(len(molecules) - 1):
-        length, first = molecules[molecule, 2], molecules[molecule, 3]
-        for head in range(pairs.shape[1]):
-            for start in range(0, length, lanes):
-                for key in range(length):
-                    for query in range(start, start + lanes):
+        length, first, place = molecules[molecule, 2], molecules[molecule, 3], molecules[molecule, 4] * heads
+        of_head = molecules[molecule + 1, 4] - molecules[molecule, 4]
+        for start in range(0, length, lanes):
+            for key in range(length):
+                for query in range(start, start + lanes):
+                    pair = first + (query - 1) * (length - 1) + key - 1
+                    for head in range(heads):
+                        value = values[place + head * of_head]
                         if key == 0 or query == 0:
-                            cls[molecule, head, query - start] += values[place]
+                            cls[molecule, head, query - start] += value
                         elif query < length:
-                            pairs[first + (query - 1) * (length - 1) + key - 1, head] = values[place]
-                        place += 1
+                            pairs[pair, head] = value
+                    place += 1
 
 
 class _LayOut(Function):
