@@ -40,14 +40,14 @@ def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.
     """The arrays of all encodings by name; raises InputError for others than an encoding declares."""
     arrays: dict[str, np.ndarray] = {}
     for encoding in encodings:
-        own, computed = encoding.precompute(graphs), f"precompute of {encoding.name} returns"
+        own = encoding.precompute(graphs)
         if own.keys() != encoding.arrays.keys():
-            declared = f"its field arrays declares {', '.join(encoding.arrays)}"
-            raise InputError(f"{computed} the arrays {', '.join(own)}, {declared}: make them the same")
+            problem = f"precompute of {encoding.name} returns the arrays {', '.join(own)}"
+            raise InputError(f"{problem}, its field arrays declares {', '.join(encoding.arrays)}: make them the same")
         for name, level in encoding.arrays.items():
             if len(own[name]) != (expected := graphs.ptr(level)[-1]):
-                needed = f"it must return one per {LEVELS[level]}, {expected}"
-                raise InputError(f"{computed} {len(own[name])} rows in the array {name!r}, {needed}")
+                problem = f"precompute of {encoding.name} returns {len(own[name])} rows in the array {name!r}"
+                raise InputError(f"{problem}, it must return one per {LEVELS[level]}, {expected}")
         arrays |= own
     return arrays
 

@@ -342,7 +342,7 @@ def _add_gradients(molecules, lanes, values, pairs, cls):
 class _LayOut(Function):
     @staticmethod
     def forward(ctx, pairs, cls, gradient, layout):
-        ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)  # they come in the sum
         ctx.gradient, ctx.layout = gradient, layout
         check_tensor("pairs", pairs, (layout.pairs, layout.heads))
         values = pairs.new_empty(layout.scores)
@@ -351,10 +351,8 @@ class _LayOut(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, direct):
+    def backward(ctx, _):
         total, layout = ctx.gradient.pop(torch._C._current_graph_task_id(), None), ctx.layout
-        if direct is not None:
-            total = direct if total is None else total + direct
         if total is None:
             return None, None, None, None
         pairs = total.new_empty(layout.pairs, layout.heads)
@@ -364,10 +362,7 @@ class _LayOut(Function):
 
 
 def lay_out(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> tuple[Tensor, _GradientSum]:
-    """The values of all scores, from pairs [P, H] between atoms and cls [H] for every pair with the CLS.
-
-    Gradients of the values flow through the sum, not through PyTorch.
-    """
+    """The values of all scores, from pairs [P, H] between atoms and cls [H] for every pair with the CLS."""
     gradient: _GradientSum = {}
     return _LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient
 
