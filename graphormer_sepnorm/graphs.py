@@ -138,18 +138,6 @@ def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tenso
         raise InputError(f"{name} of molecule {molecule_index(row, ptr)} has {problem}")
 
 
-def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None:
-    """Raises InputError unless both ends of all bonds [2, E] are numbered below num_atoms [M] of their molecule."""
-    if edge_index.shape[0] != 2 or edge_index.is_floating_point():
-        raise InputError(f"edge_index must be integers [2, E], it is {edge_index.dtype} {list(edge_index.shape)}")
-    wrong = (edge_index < 0) | (edge_index >= num_atoms.repeat_interleave(edge_ptr.diff()))
-    if wrong.any():
-        end, edge = wrong.nonzero()[0].tolist()
-        molecule = molecule_index(edge, edge_ptr)
-        atom, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
-        raise InputError(f"edge_index of molecule {molecule} has atom {atom}, its atoms are numbered from 0 to {last}")
-
-
 def molecule_index(row: int, ptr: Tensor) -> int:
     """Index of the molecule that contains ``row``, where molecule m has the rows ptr[m] to ptr[m + 1]."""
     return int(torch.searchsorted(ptr, row, right=True)) - 1
@@ -159,11 +147,18 @@ def checked_graphs(
     x: Tensor, atom_ptr: Tensor, edge_index: Tensor, edge_ptr: Tensor, edge_attr: Tensor, bond_sizes: tuple[int, ...]
 ) -> Graphs:
     """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them."""
-    if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
+    if (count := math.prod(bond_sizes)) > LARGEST_BOND_TYPE:
         advice = "leave out a column of edge_attr, or give rare values of a column one number"
-        count = math.prod(bond_sizes)
         raise InputError(f"bonds have {count} combinations of features, at most {LARGEST_BOND_TYPE} fit: {advice}")
-    check_bonds(edge_index, edge_ptr, atom_ptr.diff())
+    if edge_index.shape[0] != 2 or edge_index.is_floating_point():
+        raise InputError(f"edge_index must be integers [2, E], it is {edge_index.dtype} {list(edge_index.shape)}")
+    num_atoms = atom_ptr.diff()
+    wrong = (edge_index < 0) | (edge_index >= num_atoms.repeat_interleave(edge_ptr.diff()))
+    if wrong.any():
+        end, edge = wrong.nonzero()[0].tolist()
+        molecule = molecule_index(edge, edge_ptr)
+        atom, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
+        raise InputError(f"edge_index of molecule {molecule} has atom {atom}, its atoms are numbered from 0 to {last}")
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
     bond = bond_types(edge_attr.numpy(), bond_sizes)
     return packed_graphs(x.numpy(), atom_ptr.numpy(), edge_index.numpy(), edge_ptr.numpy(), bond)

@@ -54,10 +54,10 @@ class Task(ABC):
             raise InputError(f"metric {name!r} does not score a {cls.kind}: choose one of {choices}")
         return name
 
-    @classmethod
-    def usual_loss(cls, metric: str | None) -> Loss:
+    @staticmethod
+    def usual_loss(metric: str | None) -> Loss:
         """The default loss for a metric; "l1" stands for the only loss of a kind without choice."""
-        return "l1"
+        return "mse" if metric in ("rmse", "r2") else "l1"  # metrics of a regression
 
     def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Mean loss over the labels, weighted by target.
@@ -167,10 +167,6 @@ class Regression(Task):
     predicts_probabilities = False
     calibrated_by = "intervals"
     tolerance = 0.5
-
-    @classmethod
-    def usual_loss(cls, metric: str | None) -> Loss:
-        return "mse" if metric in ("rmse", "r2") else "l1"
 
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
         target = self.scale(y)
