@@ -58,8 +58,9 @@ class Graphs:
     @property
     def diagonal(self) -> np.ndarray:
         """[T] index of the pair that each atom forms with itself."""
-        place, molecule = numbers_within(self.num_atoms)
-        return self.pair_ptr[molecule] + place * (self.num_atoms[molecule] + 1)
+        sizes = np.repeat(self.num_atoms, self.num_atoms)
+        place = np.arange(len(sizes)) - np.repeat(self.atom_ptr[:-1], self.num_atoms)
+        return np.repeat(self.pair_ptr[:-1], self.num_atoms) + place * (sizes + 1)
 
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1
@@ -137,18 +138,6 @@ def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tenso
         raise InputError(f"{name} of molecule {molecule_index(row, ptr)} has {problem}")
 
 
-def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None:
-    """Raises InputError unless both ends of all bonds [2, E] are numbered below num_atoms [M] of their molecule."""
-    if edge_index.shape[0] != 2 or edge_index.is_floating_point():
-        raise InputError(f"edge_index must be integers [2, E], it is {edge_index.dtype} {list(edge_index.shape)}")
-    wrong = (edge_index < 0) | (edge_index >= num_atoms.repeat_interleave(edge_ptr.diff()))
-    if wrong.any():
-        end, edge = wrong.nonzero()[0].tolist()
-        molecule = molecule_index(edge, edge_ptr)
-        atom, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
-        raise InputError(f"edge_index of molecule {molecule} has atom {atom}, its atoms are numbered from 0 to {last}")
-
-
 def molecule_index(row: int, ptr: Tensor) -> int:
     """Index of the molecule that contains ``row``, where molecule m has the rows ptr[m] to ptr[m + 1]."""
     return int(torch.searchsorted(ptr, row, right=True)) - 1
@@ -158,11 +147,18 @@ def checked_graphs(
     x: Tensor, atom_ptr: Tensor, edge_index: Tensor, edge_ptr: Tensor, edge_attr: Tensor, bond_sizes: tuple[int, ...]
 ) -> Graphs:
     """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them."""
-    if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
+    if (count := math.prod(bond_sizes)) > LARGEST_BOND_TYPE:
         advice = "leave out a column of edge_attr, or give rare values of a column one number"
-        count = math.prod(bond_sizes)
         raise InputError(f"bonds have {count} combinations of features, at most {LARGEST_BOND_TYPE} fit: {advice}")
-    check_bonds(edge_index, edge_ptr, atom_ptr.diff())
+    if edge_index.shape[0] != 2 or edge_index.is_floating_point():
+        raise InputError(f"edge_index must be integers [2, E], it is {edge_index.dtype} {list(edge_index.shape)}")
+    num_atoms = atom_ptr.diff()
+    wrong = (edge_index < 0) | (edge_index >= num_atoms.repeat_interleave(edge_ptr.diff()))
+    if wrong.any():
+        end, edge = wrong.nonzero()[0].tolist()
+        molecule = molecule_index(edge, edge_ptr)
+        atom, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
+        raise InputError(f"edge_index of molecule {molecule} has atom {atom}, its atoms are numbered from 0 to {last}")
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
     bond = bond_types(edge_attr.numpy(), bond_sizes)
     return packed_graphs(x.numpy(), atom_ptr.numpy(), edge_index.numpy(), edge_ptr.numpy(), bond)
@@ -201,54 +197,45 @@ class Padding:
     @classmethod
     def of(cls, ptr: Tensor) -> "Padding":
         """Of molecules with the atoms ptr[b] to ptr[b + 1]; reads their sizes, which synchronizes with a GPU."""
-        atom_ptr = ptr.cpu().numpy()
-        sizes = np.diff(atom_ptr)
-        doublings = np.maximum(np.ceil(np.log2(sizes + 1)), SMALLEST_VIEW)
-        _, view, counts = np.unique(doublings, return_inverse=True, return_counts=True)
-        longest = np.zeros(len(counts), np.int64)
-        np.maximum.at(longest, view, sizes + 1)
-        lengths = -(-longest // ALIGNMENT) * ALIGNMENT
-        order, length = np.argsort(view, kind="stable"), lengths[view]
-        first_slot, first_score = (np.empty_like(length) for _ in range(2))
-        first_slot[order], first_score[order] = (pointers(length[order] ** power)[:-1] for power in (1, 2))
-        atom, of_atom = numbers_within(sizes)
-        pair, of_pair = numbers_within(sizes**2)
-        row, column = np.divmod(pair, sizes[of_pair])
-        numbers = (
-            np.argsort(order),
-            np.concatenate([first_slot, first_slot[of_atom] + 1 + atom]),
-            first_score[of_pair] + (row + 1) * length[of_pair] + column + 1,
-        )
+        sizes = ptr.cpu().diff()
+        doublings = (sizes + 1).double().log2().ceil().clamp(min=SMALLEST_VIEW)
+        _, view, counts = doublings.unique(return_inverse=True, return_counts=True)
+        longest = torch.zeros_like(counts).scatter_reduce(0, view, sizes + 1, "amax")
+        lengths = (longest + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         views = tuple(zip(counts.tolist(), lengths.tolist(), strict=True))
-        return cls(views, *(torch.from_numpy(array).to(ptr.device) for array in numbers))
+        totals = int(sizes.sum()), int((sizes**2).sum())
+        padding = cls.in_order(views, view.argsort(stable=True), sizes, lengths[view], *totals)
+        return padding.to(lambda tensor: tensor.to(ptr.device))
 
     @classmethod
     def of_any(cls, ptr: Tensor, pairs: int) -> "Padding":
-        """The same in one view, by operations on tensors, so that a trace holds for other molecules."""
+        """The same in one view, so that a trace holds for other molecules."""
         sizes = ptr.diff()
         largest, atoms = (cast(int, each.item()) for each in (sizes.max(), ptr[-1]))
         torch._check(largest > 0)
         length = (largest // ALIGNMENT + 1) * ALIGNMENT
-        atom, of_atom = traced_numbers(sizes, atoms)
-        pair, of_pair = traced_numbers(sizes**2, pairs)
+        order = torch.arange(sizes.shape[0], device=ptr.device)
+        return cls.in_order(((sizes.shape[0], length),), order, sizes, torch.full_like(sizes, length), atoms, pairs)
+
+    @classmethod
+    def in_order(
+        cls, views: tuple[tuple[int, int], ...], order: Tensor, sizes: Tensor, length: Tensor, atoms: int, pairs: int
+    ) -> "Padding":
+        """Of molecules in this order [B] across the views, each padded to its ``length`` [B]."""
+        steps = length[order], length[order] ** 2
+        first_slot, first_score = (torch.zeros_like(length).index_copy(0, order, s.cumsum(0) - s) for s in steps)
+        atom, of_atom = numbers_within(sizes, atoms)
+        pair, of_pair = numbers_within(sizes**2, pairs)
         row, column = pair // sizes[of_pair], pair % sizes[of_pair]
-        molecule = torch.arange(sizes.shape[0], device=ptr.device)
-        slot = torch.cat([molecule * length, of_atom * length + 1 + atom])
-        score = (of_pair * length + row + 1) * length + column + 1
-        return cls(((sizes.shape[0], length),), molecule, slot, score)
+        slot = torch.cat([first_slot, first_slot[of_atom] + 1 + atom])
+        return cls(views, order.argsort(), slot, first_score[of_pair] + (row + 1) * length[of_pair] + column + 1)
 
     def to(self, move: Callable[[Tensor], Tensor]) -> "Padding":
         return Padding(self.views, move(self.molecule), move(self.slot), move(self.score))
 
 
-def numbers_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def numbers_within(counts: Tensor, total: int) -> tuple[Tensor, Tensor]:
     """For ``counts`` [M] items per molecule: the index of each item within its molecule, and its molecule."""
-    molecule = np.repeat(np.arange(len(counts)), counts)
-    return np.arange(len(molecule)) - pointers(counts)[molecule], molecule
-
-
-def traced_numbers(counts: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """As ``numbers_within``, of counts that add up to ``total``."""
     molecule = torch.repeat_interleave(counts, output_size=total)
     return torch.arange(total, device=counts.device) - (counts.cumsum(0) - counts)[molecule], molecule
 

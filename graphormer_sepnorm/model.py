@@ -21,7 +21,7 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.messages import DegreeScaler, make_messages
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.layers.readouts import READOUTS, sum_atoms
+from graphormer_sepnorm.layers.readouts import READOUTS, Readout, sum_atoms
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
@@ -232,7 +232,6 @@ class Network(nn.Module):
         self.atoms_matter = config.atoms_matter_after(config.layers - 1)
         if self.last_norm is not None and not self.atoms_matter:
             self.last_norm.freeze_token_norm()
-        self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
             nn.Linear(self.readout.parts * config.width + config.conditions, config.width),
             nn.GELU(),
@@ -254,6 +253,10 @@ class Network(nn.Module):
                 nn.init.zeros_(module.bias)
         if self.atom_values is not None:  # a prediction starts as that of the head
             nn.init.normal_(self.atom_values.out.weight, std=1e-3)
+
+    @property
+    def readout(self) -> Readout:
+        return READOUTS[self.config.readout]
 
     @property
     def layers(self) -> nn.ModuleList:

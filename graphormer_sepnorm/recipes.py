@@ -25,46 +25,14 @@ class Recipe:
     train: TrainConfig
 
 
-def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
-    return ModelConfig(atom_sizes, bond_sizes, num_tasks, encodings=paper_encodings())
-
-
-def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-base: 12 layers, width 768, FFN 768, 32 heads, dropout 0.1."""
-    return replace(slim(atom_sizes, bond_sizes, num_tasks), width=768, ffn_width=768, heads=32, **DROPS)
-
-
-def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim with 10 layers, messages along bonds, walk, ring and cycle encodings, and a bias network.
-
-    LayerNorm on the CLS, BatchNorm on the atoms.
-    """
-    return replace(
-        slim(atom_sizes, bond_sizes, num_tasks),
-        layers=10,
-        encodings=(*walk_and_ring_encodings(), Cycles()),
-        messages=True,
-        bias_hidden=32,
-        norm="sepnorm-layernorm-batchnorm",
-        attention_dropout=0.4,
-        embedding_std=0.2,
-    )
-
-
-def local(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with attention only in the last three of its ten layers, and atom values."""
-    return replace(best(atom_sizes, bond_sizes, num_tasks), attention_layers=3, atom_values=True)
-
-
 def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
     """The three encodings of Graphormer, with paths of up to ``max_hops`` bonds."""
     return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
 
 
-def walk_and_ring_encodings() -> tuple[Encoding, ...]:
-    """The three encodings of Graphormer, random walks and rings."""
-    return (*paper_encodings(), RandomWalk(), Rings())
+def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
+    return ModelConfig(atom_sizes, bond_sizes, num_tasks, encodings=paper_encodings())
 
 
 def variant(architecture: Architecture, **fields: Any) -> Architecture:
@@ -72,15 +40,32 @@ def variant(architecture: Architecture, **fields: Any) -> Architecture:
     return lambda *sizes: replace(architecture(*sizes), **fields)
 
 
+DROPS: dict[str, Any] = {"dropout": 0.1, "attention_dropout": 0.1}
+WALKS_AND_RINGS = (*paper_encodings(), RandomWalk(), Rings())
+# Graphormer-base: 12 layers, width 768, FFN 768, 32 heads.
+base = variant(slim, width=768, ffn_width=768, heads=32, **DROPS)
+# Graphormer-slim with 10 layers, messages along bonds, walk, ring and cycle encodings, and a bias network; LayerNorm on
+# the CLS, BatchNorm on the atoms.
+best = variant(
+    slim,
+    layers=10,
+    encodings=(*WALKS_AND_RINGS, Cycles()),
+    messages=True,
+    bias_hidden=32,
+    norm="sepnorm-layernorm-batchnorm",
+    attention_dropout=0.4,
+    embedding_std=0.2,
+)
+# With attention only in the last three of its ten layers, and atom values.
+local = variant(best, attention_layers=3, atom_values=True)
 # Graphormer-slim as trained on ZINC in its paper: pre-norm with a final norm, LayerNorm for all tokens, dropout, and
 # bonds along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, which are 10,000 epochs of the
 # 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. ``docs/for-researchers/fidelity.md``
 # lists other differences. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
-DROPS: dict[str, Any] = {"dropout": 0.1, "attention_dropout": 0.1}
 paper = variant(slim, encodings=paper_encodings(max_hops=20), norm="sharenorm", norm_position="pre", **DROPS)
 # For pretraining, without cycles; about three million, 0.7 million and 0.3 million parameters. In the small one, the
 # CLS and the atoms each have a BatchNorm.
-foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
+foundation_base = variant(best, encodings=WALKS_AND_RINGS, width=192, ffn_width=192, attention_dropout=0.1)
 foundation_small = variant(
     foundation_base, layers=8, width=128, ffn_width=128, attention_layers=3, norm="sepnorm-batchnorm"
 )
@@ -118,8 +103,10 @@ def find_recipe(name: str) -> Recipe:
     shipped = shipped_models()
     if name in shipped:
         _, config, _ = load_tensors(shipped[name])
-        if name in PRETRAINED:
-            config = fine_tuning_of(name, config)
+        if name in PRETRAINED:  # the optimization and the dropout of the recipe "foundation"
+            frozen = min(FINE_TUNING.frozen_layers, config.model.local_layers)
+            train = replace(FINE_TUNING, start_from=name, frozen_layers=frozen)
+            config = replace(config, model=replace(config.model, dropout=FINE_TUNING_DROPOUT), train=train)
     elif Path(name).is_file():
         config = read_config(Path(name))
     else:
@@ -135,33 +122,16 @@ def find_recipe(name: str) -> Recipe:
     return Recipe(architecture, config.train)
 
 
-def fine_tuning_of(name: str, pretrained: Config) -> Config:
-    """The config of pretrained weights with the optimization and the dropout of the recipe "foundation"."""
-    frozen = min(FINE_TUNING.frozen_layers, pretrained.model.local_layers)
-    return replace(
-        pretrained,
-        model=replace(pretrained.model, dropout=FINE_TUNING_DROPOUT),
-        train=replace(FINE_TUNING, start_from=name, frozen_layers=frozen),
-    )
-
-
 def dataset_config(
     dataset: str, train: TrainConfig, norm: str | None = None, architecture: Architecture = slim
 ) -> Config:
     """The config of an architecture for a named dataset; raises InputError for an unknown name."""
     source = find_dataset(dataset)
-    return task_config(dataset, source.featurizer, source.task, train, norm, architecture)
+    return task_config(dataset, source.featurizer, source.task, Recipe(architecture, train), norm)
 
 
-def task_config(
-    dataset: str,
-    featurizer: str,
-    task: TaskConfig,
-    train: TrainConfig,
-    norm: str | None = None,
-    architecture: Architecture = slim,
-) -> Config:
-    """The config of an architecture for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
+def task_config(dataset: str, featurizer: str, task: TaskConfig, recipe: Recipe, norm: str | None = None) -> Config:
+    """The config of a recipe for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
     features = FEATURIZERS[featurizer]
-    model = architecture(features.atom_sizes, features.bond_sizes, len(task.targets))
-    return Config(dataset, featurizer, task, model if norm is None else replace(model, norm=norm), train)
+    model = recipe.architecture(features.atom_sizes, features.bond_sizes, len(task.targets))
+    return Config(dataset, featurizer, task, model if norm is None else replace(model, norm=norm), recipe.train)

@@ -42,16 +42,12 @@ def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.
     for encoding in encodings:
         own = encoding.precompute(graphs)
         if own.keys() != encoding.arrays.keys():
-            raise InputError(
-                f"precompute of {encoding.name} returns the arrays {', '.join(own)}, "
-                f"its field arrays declares {', '.join(encoding.arrays)}: make them the same"
-            )
+            problem = f"precompute of {encoding.name} returns the arrays {', '.join(own)}"
+            raise InputError(f"{problem}, its field arrays declares {', '.join(encoding.arrays)}: make them the same")
         for name, level in encoding.arrays.items():
             if len(own[name]) != (expected := graphs.ptr(level)[-1]):
-                raise InputError(
-                    f"precompute of {encoding.name} returns {len(own[name])} rows in the array {name!r}, it must "
-                    f"return one per {LEVELS[level]}, {expected}"
-                )
+                problem = f"precompute of {encoding.name} returns {len(own[name])} rows in the array {name!r}"
+                raise InputError(f"{problem}, it must return one per {LEVELS[level]}, {expected}")
         arrays |= own
     return arrays
 
@@ -71,10 +67,8 @@ def check_arrays(encodings: tuple[Encoding, ...]) -> None:
             if name in TAKEN:
                 raise ValueError(f"the array {name!r} of {encoding.name} has the name of a field of graphs: rename it")
             if renumbered := [part for part in RENUMBERED if part in name]:
-                raise ValueError(
-                    f"PyG's DataLoader would change the array {name!r} of {encoding.name}, because its name contains "
-                    f"{renumbered[0]!r}: rename it"
-                )
+                reason = f"because its name contains {renumbered[0]!r}: rename it"
+                raise ValueError(f"PyG's DataLoader would change the array {name!r} of {encoding.name}, {reason}")
             owners[name] = encoding.name
 
 

@@ -12,6 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 
 STRICT = ConfigDict(extra="forbid", strict=True)
+RELOAD = "with force_reload=True if PyG stored them for another one"
 LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
 
 
@@ -72,10 +73,8 @@ def with_columns(batch: GraphBatch, name: str, columns: int) -> Tensor:
     """The array ``name`` [R, columns] of a batch; raises InputError if it was computed for another config."""
     array = batch.arrays[name]
     if array.shape[1] != columns:
-        raise InputError(
-            f"the number of columns of {name} is {array.shape[1]}, this model needs {columns}: apply the transform() "
-            "of this model to the graphs, with force_reload=True if PyG stored them for another one"
-        )
+        advice = f"apply the transform() of this model to the graphs, {RELOAD}"
+        raise InputError(f"the number of columns of {name} is {array.shape[1]}, this model needs {columns}: {advice}")
     return array
 
 
@@ -90,7 +89,10 @@ def ends_of_bonds(graphs: Graphs) -> np.ndarray:
     return graphs.edge_index + np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
 
 
-def adjacency(graphs: Graphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+Adjacency = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def adjacency(graphs: Graphs) -> Adjacency:
     """atom_ptr, pair_ptr, start [T + 1] of the bonds of each atom, neighbour [E] in its molecule, bond type [E]."""
     start, neighbour = pointers(degrees(graphs)[:, 1]), np.ascontiguousarray(graphs.edge_index[1])
     return graphs.atom_ptr, graphs.pair_ptr, start, neighbour, graphs.bond

@@ -1,9 +1,8 @@
-"""Compiled loops over packed molecular graphs, with the arguments of ``adjacency``; importing this imports Numba."""
+"""Compiled loops over packed molecular graphs, from ``adjacency``; importing this imports Numba."""
 
 import numpy as np
 
-from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE, ends_of_bonds
-from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE, Adjacency
 from graphormer_sepnorm.system.device import compiled
 
 
@@ -35,20 +34,17 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
                 tail += 1
             elif spd[other] != distance or other == source or distance == LONGEST_DISTANCE:
                 continue
-            for k in range(hops):
-                candidate[k] = paths[atom, k]
+            candidate[:] = paths[atom]
             if distance <= hops:
                 candidate[distance - 1] = kind[e]
             if is_new or is_smaller_path(candidate, paths[other]):
-                for k in range(hops):
-                    paths[other, k] = candidate[k]
+                paths[other] = candidate
 
 
 @compiled
-def shortest_paths(
-    atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, hops: int
-) -> tuple[np.ndarray, np.ndarray]:
+def shortest_paths(graph: Adjacency, hops: int) -> tuple[np.ndarray, np.ndarray]:
     """spd uint8 [P] (255: no path), and [P, hops] bond types of the path that is first in lexicographic order."""
+    atom_ptr, pair_ptr, start, neighbour, bond = graph
     spd, path_bonds = np.full(pair_ptr[-1], UNREACHABLE, np.uint8), np.zeros((pair_ptr[-1], hops), np.uint8)
     candidate = np.empty(hops, np.uint8)
     for m in range(len(atom_ptr) - 1):
@@ -61,19 +57,17 @@ def shortest_paths(
 
 
 @compiled
-def random_walks(
-    atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, steps: int
-) -> np.ndarray:
+def random_walks(graph: Adjacency, steps: int) -> np.ndarray:
     """((D^-1 A)^k)_ij for k = 0..steps-1: float32 [P, steps]; D^-1 = 0 for an atom without bonds."""
+    atom_ptr, pair_ptr, start, neighbour, _ = graph
     out = np.zeros((pair_ptr[-1], steps), np.float32)
     for m in range(len(atom_ptr) - 1):
         n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]
         walk = np.eye(n)
         for k in range(steps):
+            out[pair : pair + n * n, k] = walk.ravel()
             after = np.zeros((n, n))
             for i in range(n):
-                for j in range(n):
-                    out[pair + i * n + j, k] = walk[i, j]
                 degree = first[i + 1] - first[i]
                 for e in range(first[i], first[i + 1]):
                     for j in range(n):
@@ -82,30 +76,14 @@ def random_walks(
     return out
 
 
-def components(graphs: Graphs) -> np.ndarray:
-    """The number of the connected component of each atom, int32 [T]."""
-    from scipy.sparse import csr_array  # their import takes a while
-    from scipy.sparse.csgraph import connected_components
-
-    bonded = csr_array((np.ones(len(graphs.bond), bool), ends_of_bonds(graphs)), shape=(graphs.atom_ptr[-1],) * 2)
-    return connected_components(bonded, directed=False)[1]
-
-
 @compiled
-def resistances(
-    atom_ptr: np.ndarray,
-    pair_ptr: np.ndarray,
-    start: np.ndarray,
-    neighbour: np.ndarray,
-    bond: np.ndarray,
-    components: np.ndarray,
-    cap: float,
-) -> np.ndarray:
+def resistances(graph: Adjacency, components: np.ndarray, cap: float) -> np.ndarray:
     """Resistances L+_ii + L+_jj - 2 L+_ij in bonds: float32 [P], at most ``cap``, which unconnected atoms have.
 
     L+ is the pseudo-inverse of the Laplacian (Klein and Randic, 1993). In a connected component, (L + J/n)^-1 with J
     all ones is L+ plus a multiple of J, which cancels.
     """
+    atom_ptr, pair_ptr, start, neighbour, _ = graph
     out = np.empty(pair_ptr[-1], np.float32)
     for m in range(len(atom_ptr) - 1):
         n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]

@@ -57,7 +57,7 @@ class Spatial:
         """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        spd, _ = graph_algorithms.shortest_paths(*adjacency(graphs), 0)
+        spd, _ = graph_algorithms.shortest_paths(adjacency(graphs), 0)
         far = np.where(spd == base.UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 
@@ -86,7 +86,7 @@ class EdgePath:
         """``path_bonds``: uint8 [P, max_hops], bond types of the first steps of the path, 0 after its end."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        _, path_bonds = graph_algorithms.shortest_paths(*adjacency(graphs), self.max_hops)
+        _, path_bonds = graph_algorithms.shortest_paths(adjacency(graphs), self.max_hops)
         return {"path_bonds": path_bonds}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
@@ -122,7 +122,7 @@ class RandomWalk:
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
         # PyTorch's conversion has the same result as NumPy's and is several times faster
-        walks = torch.from_numpy(graph_algorithms.random_walks(*adjacency(graphs), self.steps)).half().numpy()
+        walks = torch.from_numpy(graph_algorithms.random_walks(adjacency(graphs), self.steps)).half().numpy()
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
@@ -156,9 +156,14 @@ class Resistance:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``resistance``: float16 [P], in bonds."""
+        from scipy.sparse import csr_array  # their import takes a while
+        from scipy.sparse.csgraph import connected_components
+
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        resistances = graph_algorithms.resistances(*adjacency(graphs), graph_algorithms.components(graphs), self.cap)
+        bonds, atoms = (np.ones(len(graphs.bond), bool), base.ends_of_bonds(graphs)), graphs.atom_ptr[-1]
+        _, components = connected_components(csr_array(bonds, shape=(atoms, atoms)), directed=False)
+        resistances = graph_algorithms.resistances(adjacency(graphs), components, self.cap)
         return {"resistance": resistances.astype(np.float16)}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
@@ -187,11 +192,8 @@ class ResistanceModule(nn.Module):
 
 @lru_cache(maxsize=256)
 def unbonded(num_atoms: int) -> Chem.RWMol:
-    """A molecule of this many atoms without bonds; copying it is faster than adding atoms one by one."""
-    mol = Chem.RWMol()
-    for _ in range(num_atoms):
-        mol.AddAtom(Chem.Atom("C"))
-    return mol
+    """A molecule of this many atoms without bonds; copying it is faster than reading it again."""
+    return Chem.RWMol(Chem.MolFromSmiles(".".join("C" * num_atoms), sanitize=False))
 
 
 def smallest_rings(num_atoms: int, edge_index: np.ndarray) -> list[list[int]]:

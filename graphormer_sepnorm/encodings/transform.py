@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from graphormer_sepnorm.encodings import precompute
-from graphormer_sepnorm.encodings.base import Encoding
+from graphormer_sepnorm.encodings.base import RELOAD, Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, check_features, pack_data
 
@@ -55,10 +55,8 @@ def read_batch(
     """A batch of transformed graphs; raises InputError if they were prepared for another model."""
     read = from_pyg(batch, [name for encoding in encodings for name in encoding.arrays])
     if "prepared_for" in batch and (batch.prepared_for != fingerprint(encodings, bond_sizes)).any():
-        raise InputError(
-            "the graphs were prepared for a model with other encodings or bond_sizes: prepare them with the transform "
-            "of this model, model.transform(), and with force_reload=True if PyG stored them for another one"
-        )
+        advice = f"prepare them with the transform of this model, model.transform(), and {RELOAD}"
+        raise InputError(f"the graphs were prepared for a model with other encodings or bond_sizes: {advice}")
     check_features("x", read.x, atom_sizes, read.ptr)
     return read
 
@@ -66,10 +64,9 @@ def read_batch(
 def from_pyg(batch: Batch, names: Collection[str]) -> GraphBatch:
     """A batch of PyG's DataLoader with the arrays ``names``, and ``conditions`` if the model reads them."""
     if getattr(batch, "ptr", None) is None:
-        raise InputError(
-            f"the model reads a batch of transformed graphs, not {type(batch).__name__}: put the graphs, even a "
-            "single one, into a DataLoader or Batch.from_data_list; only predict and embed read SMILES"
-        )
+        advice = "put the graphs, even a single one, into a DataLoader or Batch.from_data_list"
+        problem = f"the model reads a batch of transformed graphs, not {type(batch).__name__}"
+        raise InputError(f"{problem}: {advice}; only predict and embed read SMILES")
     if missing := [name for name in ("bond_index", "bond", *names) if name not in batch]:
         raise ValueError(f"the batch has no {', '.join(missing)}: apply GraphormerTransform to its graphs first")
     return GraphBatch(

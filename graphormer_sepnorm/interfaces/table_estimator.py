@@ -265,7 +265,7 @@ def make_config(parameters: dict[str, Any], task: TaskConfig, featurizer: str, s
     names = {each.name for each in fields(TrainConfig)} & parameters.keys() - {"frozen_layers"}
     start = str(parameters["pretrained"]) if parameters["pretrained"] else None
     train = with_given(recipe.train, {name: parameters[name] for name in names} | {"start_from": start, "seed": seed})
-    config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
+    config = task_config(TABLE, featurizer, task, replace(recipe, train=train))
     config = from_weights(config, start, parameters["frozen_layers"], ("frozen_layers", "pretrained"))
     settings = [f"{name}={json.dumps(plain(value))}" for name, value in (parameters["settings"] or {}).items()]
     config = with_settings(config, settings, "settings")

@@ -33,7 +33,7 @@ def runs_compiled(tensor: Tensor) -> bool:
 
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """Sum of the rows of ``table`` [V, W] selected by each row of ``index`` [M, F]: [M, W]."""
-    if runs_compiled(table):
+    if index.is_cpu and runs_compiled(table):
         from graphormer_sepnorm.kernels import cpu  # imports Numba
 
         return cpu.embedding_sum(index, table)
@@ -45,9 +45,9 @@ def make_attention(
 ) -> Attention:
     """Of one batch: biases of ordered atom pairs [P, H] and of pairs with the CLS [H], and factors [P, H]."""
     if runs_compiled(pair_bias):
-        from graphormer_sepnorm.kernels import cpu  # imports Numba
+        from graphormer_sepnorm.kernels.cpu_attention import FusedAttention  # imports Numba
 
-        return cpu.FusedAttention(ptr, pair_bias, cls_bias, pair_factor)
+        return FusedAttention(ptr, pair_bias, cls_bias, pair_factor)
     if padding is None:
         padding = Padding.of_any(ptr, pair_bias.shape[0]) if torch.compiler.is_compiling() else Padding.of(ptr)
     return dense.PaddedAttention(padding, pair_bias, cls_bias, pair_factor)

@@ -1,4 +1,4 @@
-"""The compiled CPU operations as autograd functions; the kernels of sums of embeddings. Importing it imports Numba.
+"""Compiled CPU kernels for sums of embeddings, with their gradients. Importing it imports Numba.
 
 The gradient of a table is summed over a fixed number of chunks of rows, then over the chunks in order, for any number
 of threads.
@@ -7,16 +7,14 @@ of threads.
 from functools import lru_cache
 
 import numpy as np
-import torch
 from numba import carray
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from graphormer_sepnorm.kernels import simd
-from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, attention, lay_out
 from graphormer_sepnorm.kernels.simd import LANES
-from graphormer_sepnorm.kernels.threads import Loop, check_tensor, claim
+from graphormer_sepnorm.kernels.threads import Loop, claim
 
 _ROWS_PER_ITEM = 64
 _CHUNKS = 8
@@ -28,11 +26,9 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
         a = carray(arguments, 1)[0]
         index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
         table, out = simd.pointer(a.table), simd.pointer(a.out)
-        zero = simd.zero_span(width)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
+        zero = simd.zeros(width)
+        item = claim(arguments)
+        while item < a.items:
             for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
                 total = zero
                 for column in range(a.columns):
@@ -42,6 +38,7 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
                         entry = np.int64(0)
                     total = total + simd.load_span(zero, table, entry * width)
                 simd.store_span(out, row * width, total)
+            item = claim(arguments)
 
     return Loop(body, dict.fromkeys(("index", "table", "out", "invalid", "rows", "columns", "entries"), "q"))
 
@@ -53,11 +50,9 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
-        zero = simd.zero_span(width)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
+        zero = simd.zeros(width)
+        item = claim(arguments)
+        while item < a.items:
             partial = simd.shifted(simd.pointer(a.partial), item * a.entries * padded)
             for entry in range(a.entries):
                 simd.store_rows(partial, entry * padded, LANES, zero)
@@ -66,6 +61,7 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
                 for column in range(a.columns):
                     start = np.int64(index[row, column]) * padded
                     simd.store_rows(partial, start, LANES, simd.load_rows(zero, partial, start, LANES) + vectors)
+            item = claim(arguments)
 
     return Loop(body, dict.fromkeys(("index", "gradient", "partial", "rows", "columns", "entries"), "q"))
 
@@ -77,12 +73,6 @@ def _numpy_type(index: Tensor) -> np.dtype:
 class _EmbeddingSum(Function):
     @staticmethod
     def forward(ctx, index, table):
-        check_tensor("index", index, index.shape, index.dtype)
-        if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
-            raise TypeError(f"index must be of an integer type, got {index.dtype}")
-        if index.dim() != 2 or table.dim() != 2:
-            raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
-        check_tensor("table", table, table.shape)
         ctx.save_for_backward(index)
         (rows, columns), (ctx.entries, width) = index.shape, table.shape
         out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
@@ -105,18 +95,3 @@ class _EmbeddingSum(Function):
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """out[m] = sum over f of table[index[m, f]], [M, W]; index [M, F] of any integer type, table [V, W]."""
     return _EmbeddingSum.apply(index.contiguous(), table.contiguous())
-
-
-class FusedAttention:
-    """Compiled attention over packed rows, on the CPU in float32."""
-
-    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
-        self.layout = ScoreLayout.from_ptr(ptr, len(cls_bias))
-        self.bias = lay_out(pair_bias, cls_bias, self.layout)
-        self.factor = None if pair_factor is None else lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
-
-    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
-        return attention(qkv, self.bias, self.layout, dropout, self.factor)
-
-    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
-        return attention(kv, self.bias, self.layout, dropout, self.factor, cls=q)

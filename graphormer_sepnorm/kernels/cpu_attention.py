@@ -5,7 +5,6 @@ a head are stored as tiles of LANES queries, each with L rows of one key, as are
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -18,29 +17,27 @@ from torch.autograd.function import once_differentiable
 from graphormer_sepnorm.kernels import simd
 from graphormer_sepnorm.kernels.simd import LANES
 from graphormer_sepnorm.kernels.threads import Loop, check_tensor, claim
+from graphormer_sepnorm.system.device import compiled
 
 _KEYS_AT_ONCE = 4
+_BLOCK = _KEYS_AT_ONCE * LANES
 _COLUMNS = 6
 _LOG2_E = np.float32(math.log2(math.e))
 _COMMON = dict.fromkeys(("molecules", "heads", "longest", "most_queries", "query_stride", "stride"), "q")
 _COMMON |= {"scale": "f", "kept_scale": "f"}
 
 
-@dataclass(frozen=True)
 class ScoreLayout:
-    """Positions of the tokens, pairs and scores of a batch; ``molecules`` has a last row for the ends."""
+    """Positions of the tokens, pairs and scores of a batch, and their numbers.
 
-    molecules: np.ndarray  # int64 [B + 1, 6]: CLS, first atom, L, first pair, scores and queries of one head before
-    batch: int
-    heads: int
-    tokens: int
-    pairs: int
-    scores: int  # of all heads, including padded queries
-    queries: int  # of all heads, padded to full tiles
-    longest: int  # largest L
+    Attributes:
+        molecules: int64 [B + 1, 6], CLS, first atom, L, first pair, scores and queries of one head before; with a last
+            row for the ends.
+        scores, queries: of all heads, with queries padded to full tiles.
+        longest: largest L.
+    """
 
-    @classmethod
-    def from_ptr(cls, ptr: Tensor, heads: int) -> "ScoreLayout":
+    def __init__(self, ptr: Tensor, heads: int):
         bounds = ptr.numpy()
         atoms = np.diff(bounds)
         if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
@@ -54,33 +51,13 @@ class ScoreLayout:
         np.cumsum(atoms * atoms, out=molecules[1:, 3])
         np.cumsum(queries * lengths, out=molecules[1:, 4])
         np.cumsum(queries, out=molecules[1:, 5])
-        _, tokens, _, pairs, scores, lanes = molecules[-1].tolist()
-        return cls(molecules, len(atoms), heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
+        _, self.tokens, _, self.pairs, scores, tiled = molecules[-1].tolist()
+        self.molecules, self.batch, self.heads, self.longest = molecules, len(atoms), heads, int(lengths.max())
+        self.scores, self.queries = scores * heads, tiled * heads
 
 
-class _GradientSum:
-    """Gradient of the values of all scores, summed in place over the attention calls of one backward pass."""
-
-    def __init__(self) -> None:
-        self._sums: dict[int, Tensor] = {}
-
-    def buffer(self, like: Tensor) -> Tensor:
-        backward_pass = torch._C._current_graph_task_id()
-        if backward_pass not in self._sums:
-            self._sums[backward_pass] = torch.zeros_like(like)
-        return self._sums[backward_pass]
-
-    def take(self) -> Tensor | None:
-        """The complete sum of the current backward pass; None if no attention call took part."""
-        return self._sums.pop(torch._C._current_graph_task_id(), None)
-
-
-@dataclass(frozen=True)
-class ScoreValues:
-    """A value for each score of a batch, its bias or its factor. Gradients flow only through `lay_out`."""
-
-    values: Tensor
-    gradient: _GradientSum
+# By backward pass, the gradient of the values of all scores, summed in place over its attention calls.
+_GradientSum = dict[int, Tensor]
 
 
 @njit(forceinline=True)
@@ -112,17 +89,6 @@ def _scatter(like, source, width, molecule, count, matrix, column, stride):
 
 
 @njit(forceinline=True)
-def _write_scores(q, keys, bias, scores, length, width):
-    """Write q . k + bias of a tile, in units of log 2, to scores [L, LANES]; return the maximum of every query."""
-    top = simd.spread(np.float32(-3e38))
-    for j in range(length):
-        s = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, j * width, 1, q)
-        simd.store(scores, j * LANES, s)
-        top = simd.larger(top, s)
-    return top
-
-
-@njit(forceinline=True)
 def _weigh_values(a, top, values, scores, length, like, width, position):
     """Makes scores [L, LANES] probabilities, negative where dropped; one over their sum, and the weighted values."""
     total, out = simd.spread(np.float32(0)), like
@@ -142,7 +108,7 @@ def _weigh_values(a, top, values, scores, length, like, width, position):
 
 @lru_cache
 def _attention_forward(d: int) -> Loop:
-    width = simd.padded(d)
+    width, tile = simd.padded(d), d * LANES
 
     def body(arguments):
         a = carray(arguments, 1)[0]
@@ -153,11 +119,9 @@ def _attention_forward(d: int) -> Loop:
         values = simd.shifted(keys, room)
         queries = simd.shifted(values, room)
         scores = simd.shifted(queries, room)
-        like, span = simd.zero_rows(d), simd.zero_span(d)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
+        like, span = simd.zeros(tile), simd.zeros(d)
+        item = claim(arguments)
+        while item < a.items:
             molecule, head = molecules[item // heads], item % heads
             length, lanes, column = molecule[2], simd.padded(molecule[2]), head * d
             count = min(length, a.most_queries)
@@ -171,11 +135,16 @@ def _attention_forward(d: int) -> Loop:
                     scores = simd.shifted(simd.pointer(a.scores), position)
                 bias = simd.shifted(simd.pointer(a.bias), position)
                 q = simd.load_transposed(like, queries, start * width, width) * (a.scale * _LOG2_E)
-                top = _write_scores(q, keys, bias, scores, length, width)
+                top = simd.spread(np.float32(-3e38))
+                for j in range(length):  # in units of log 2
+                    score = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, j * width, 1, q)
+                    simd.store(scores, j * LANES, score)
+                    top = simd.larger(top, score)
                 inverse, out = _weigh_values(a, top, values, scores, length, like, width, position)
                 simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
                 simd.store_transposed(queries, start * width, width, out * (inverse * a.kept_scale))
             _scatter(span, queries, width, molecule, count, a.out, column, heads * d)
+            item = claim(arguments)
 
     fields = dict.fromkeys(("queries", "keys", "values", "bias", "factor", "scores", "inverses", "out"), "q")
     return Loop(body, fields | _COMMON | {"key": "I", "salt": "I", "threshold": "I"})
@@ -211,7 +180,7 @@ def _change_scores(a, g, mean, values, keys, kept, changes, length, like, width,
 @njit(forceinline=True)
 def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count, width):
     """Adds kept [L, LANES] times outs, and changes times queries, to the value and key gradients [L, width]."""
-    like = simd.zero_rows(_KEYS_AT_ONCE)
+    like = simd.zeros(_BLOCK)
     for key in range(0, length, _KEYS_AT_ONCE):
         for column in range(0, width, LANES):
             place = key * width + column
@@ -225,21 +194,9 @@ def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count
             simd.store_rows(keys, place, width, key_rows)
 
 
-@njit(forceinline=True)
-def _clear(numbers, count):
-    for place in range(0, count, LANES):
-        simd.store(numbers, place, simd.spread(np.float32(0)))
-
-
-@njit(forceinline=True)
-def _multiply(numbers, count, factor):
-    for place in range(0, count, LANES):
-        simd.store(numbers, place, simd.load(numbers, place) * factor)
-
-
 @lru_cache
 def _attention_backward(d: int) -> Loop:
-    width = simd.padded(d)
+    width, tile = simd.padded(d), d * LANES
 
     def body(arguments):
         a = carray(arguments, 1)[0]
@@ -255,11 +212,9 @@ def _attention_backward(d: int) -> Loop:
         value_gradients = simd.shifted(key_gradients, room)
         kept = simd.shifted(value_gradients, room)
         changes = simd.shifted(kept, LANES * (a.longest + LANES))
-        like, span = simd.zero_rows(d), simd.zero_span(d)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
+        like, span = simd.zeros(tile), simd.zeros(d)
+        item = claim(arguments)
+        while item < a.items:
             molecule, head = molecules[item // heads], item % heads
             length, lanes, column, narrow = molecule[2], simd.padded(molecule[2]), head * d, heads * d
             count = min(length, a.most_queries)
@@ -269,26 +224,28 @@ def _attention_backward(d: int) -> Loop:
             _gather(span, a.queries, column, a.query_stride, molecule, count, queries, width)
             _gather(span, a.out, column, narrow, molecule, count, outs, width)
             _gather(span, a.out_gradient, column, narrow, molecule, count, out_gradients, width)
-            _clear(key_gradients, lanes * width)
-            _clear(value_gradients, lanes * width)
+            key_changes = carray(key_gradients, lanes * width)
+            key_changes[:] = 0
+            carray(value_gradients, lanes * width)[:] = 0
             for start in range(0, count, LANES):
-                tile, position = start * width, block + start * length
+                row, position = start * width, block + start * length
                 inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
-                g = simd.load_transposed(like, out_gradients, tile, width) * inverse
-                mean = simd.column_sums(g, simd.load_transposed(like, outs, tile, width))
+                g = simd.load_transposed(like, out_gradients, row, width) * inverse
+                mean = simd.column_sums(g, simd.load_transposed(like, outs, row, width))
                 g = g * a.kept_scale
-                simd.store_transposed(out_gradients, tile, width, g)
+                simd.store_transposed(out_gradients, row, width, g)
                 change = _change_scores(a, g, mean, values, keys, kept, changes, length, like, width, position)
-                simd.store_transposed(outs, tile, width, change * a.scale)
-                gradients, queried = simd.shifted(out_gradients, tile), simd.shifted(queries, tile)
+                simd.store_transposed(outs, row, width, change * a.scale)
+                gradients, queried = simd.shifted(out_gradients, row), simd.shifted(queries, row)
                 used = min(LANES, count - start)
                 _add_key_gradients(
                     kept, changes, gradients, queried, value_gradients, key_gradients, length, used, width
                 )
             _scatter(span, outs, width, molecule, count, a.query_gradient, column, a.query_stride)
-            _multiply(key_gradients, lanes * width, a.scale)
+            key_changes *= a.scale
             _scatter(span, key_gradients, width, molecule, length, a.key_gradient, column, a.stride)
             _scatter(span, value_gradients, width, molecule, length, a.value_gradient, column, a.stride)
+            item = claim(arguments)
 
     names = ("queries", "keys", "values", "factor", "scores", "inverses", "out", "out_gradient")
     gradients = ("query_gradient", "key_gradient", "value_gradient", "bias_gradient", "factor_gradient")
@@ -310,20 +267,9 @@ def _common(parts: tuple[Tensor, ...], layout: ScoreLayout, d: int, dropout: flo
 
 class _Attention(Function):
     @staticmethod
-    def forward(ctx, rows, cls, bias, factor, bias_sum, factor_sum, layout, dropout):
+    def forward(ctx, rows, cls, bias, factor, sums, layout, dropout):
         width = rows.shape[1] // (3 if cls is None else 2)
-        if width % layout.heads or rows.shape[1] % width:
-            raise ValueError(
-                f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}"
-            )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         check_tensor("rows", rows, (layout.tokens, rows.shape[1]))
-        check_tensor("bias", bias, (layout.scores,))
-        if cls is not None:
-            check_tensor("cls", cls, (layout.batch, width))
-        if factor is not None:
-            check_tensor("factor", factor, (layout.scores,))
         d, seed = width // layout.heads, int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
         out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
         scores = rows.new_empty(layout.scores) if any(ctx.needs_input_grad) else None  # else they stay in the cache
@@ -332,7 +278,7 @@ class _Attention(Function):
         random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
         _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(parts, layout, d, dropout), *random)
         ctx.save_for_backward(bias, rows, cls, factor, out, scores, inverses)
-        ctx.sums, ctx.layout, ctx.dropout = (bias_sum, factor_sum), layout, dropout
+        ctx.sums, ctx.layout, ctx.dropout = sums, layout, dropout
         return out
 
     @staticmethod
@@ -340,111 +286,101 @@ class _Attention(Function):
     def backward(ctx, out_gradient):
         bias, rows, cls, factor, out, scores, inverses = ctx.saved_tensors
         layout, d = ctx.layout, out.shape[1] // ctx.layout.heads
-        wanted = zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)
-        sums = (total.buffer(bias) if needed else None for total, needed in wanted)
+        sums: list[Tensor | None] = [None, None]
+        this_pass = torch._C._current_graph_task_id()
+        for place, (total, is_needed) in enumerate(zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)):
+            if is_needed:
+                total[this_pass] = sums[place] = total[this_pass] if this_pass in total else torch.zeros_like(bias)
         gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
         parts = projections(rows, cls)
         tensors = (*parts, factor, scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
         _attention_backward(d)(layout.batch * layout.heads, *tensors, *sums, *_common(parts, layout, d, ctx.dropout))
-        return *gradients, None, None, None, None, None, None
+        return *gradients, None, None, None, None, None
 
 
-def attention(
-    rows: Tensor,
-    bias: ScoreValues,
-    layout: ScoreLayout,
-    dropout: float = 0.0,
-    factor: ScoreValues | None = None,
-    cls: Tensor | None = None,
-) -> Tensor:
-    """Attention of all tokens [N, D] from qkv rows [N, 3 D], or of the cls [B, D] from kv rows [N, 2 D]."""
-    factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
-    cls = None if cls is None else cls.contiguous()
-    return _Attention.apply(rows.contiguous(), cls, bias.values, factors, bias.gradient, factor_sum, layout, dropout)
+@compiled
+def _write_values(molecules, lanes, pairs, cls, values):
+    """Writes pairs [P, H] and cls [H] to the tiles of all scores; padded queries have zeros."""
+    heads = len(cls)
+    for molecule in range(len(molecules) - 1):
+        length, first, place = molecules[molecule, 2], molecules[molecule, 3], molecules[molecule, 4] * heads
+        of_head = molecules[molecule + 1, 4] - molecules[molecule, 4]
+        for start in range(0, length, lanes):
+            for key in range(length):
+                for query in range(start, start + lanes):
+                    pair = first + (query - 1) * (length - 1) + key - 1
+                    for head in range(heads):
+                        if key == 0 or query == 0:
+                            values[place + head * of_head] = cls[head]
+                        elif query < length:
+                            values[place + head * of_head] = pairs[pair, head]
+                        else:
+                            values[place + head * of_head] = 0
+                    place += 1
 
 
-@lru_cache
-def _lay_out_forward(heads: int) -> Loop:
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
-        like = simd.zero_rows(heads)
-        cls = simd.spread_rows(like, simd.pointer(a.cls_bias))
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            molecule = molecules[item]
-            length, atoms = molecule[2], molecule[2] - 1
-            stride = simd.padded(length) * length
-            pairs = simd.shifted(simd.pointer(a.pair_bias), molecule[3] * heads)
-            bias = simd.shifted(simd.pointer(a.bias), molecule[4] * heads)
-            for start in range(0, length, LANES):
-                simd.store_rows(bias, start * length, stride, cls)
-                for atom in range(atoms):
-                    source = simd.shifted(pairs, atom * heads)
-                    rows = simd.load_columns(like, source, atoms * heads, start - 1, atoms - 1)
-                    if start == 0:
-                        rows = simd.with_first_lane(rows, cls)
-                    simd.store_rows(bias, start * length + (atom + 1) * LANES, stride, rows)
-
-    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules"), "q"))
-
-
-@lru_cache
-def _lay_out_backward(heads: int) -> Loop:
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
-        like = simd.zero_rows(heads)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            molecule = molecules[item]
-            length, atoms = molecule[2], molecule[2] - 1
-            stride = simd.padded(length) * length
-            pairs = simd.shifted(simd.pointer(a.pair_gradient), molecule[3] * heads)
-            bias = simd.shifted(simd.pointer(a.bias_gradient), molecule[4] * heads)
-            cls = like
-            for start in range(0, length, LANES):
-                cls = cls + simd.load_rows(like, bias, start * length, stride)
-                for atom in range(atoms):
-                    rows = simd.load_rows(like, bias, start * length + (atom + 1) * LANES, stride)
-                    if start == 0:
-                        cls = cls + simd.with_first_lane(like, rows)
-                    simd.store_columns(simd.shifted(pairs, atom * heads), atoms * heads, start - 1, atoms - 1, rows)
-            simd.store_rows(simd.pointer(a.cls_partial), item * heads * LANES, LANES, cls)
-
-    return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
+@compiled
+def _add_gradients(molecules, lanes, values, pairs, cls):
+    """The inverse, of gradients; those of ``cls`` [B, H, lanes] are sums over the scores of a molecule and a lane."""
+    heads = pairs.shape[1]
+    for molecule in range(len(molecules) - 1):
+        length, first, place = molecules[molecule, 2], molecules[molecule, 3], molecules[molecule, 4] * heads
+        of_head = molecules[molecule + 1, 4] - molecules[molecule, 4]
+        for start in range(0, length, lanes):
+            for key in range(length):
+                for query in range(start, start + lanes):
+                    pair = first + (query - 1) * (length - 1) + key - 1
+                    for head in range(heads):
+                        value = values[place + head * of_head]
+                        if key == 0 or query == 0:
+                            cls[molecule, head, query - start] += value
+                        elif query < length:
+                            pairs[pair, head] = value
+                    place += 1
 
 
 class _LayOut(Function):
     @staticmethod
     def forward(ctx, pairs, cls, gradient, layout):
-        ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)  # they come in the sum
         ctx.gradient, ctx.layout = gradient, layout
         check_tensor("pairs", pairs, (layout.pairs, layout.heads))
-        check_tensor("cls", cls, (layout.heads,))
         values = pairs.new_empty(layout.scores)
-        _lay_out_forward(layout.heads)(layout.batch, pairs, cls, values, layout.molecules.ctypes.data)
+        _write_values(layout.molecules, LANES, pairs.numpy(), cls.numpy(), values.numpy())
         return values
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, direct):
-        total, layout = ctx.gradient.take(), ctx.layout
-        if direct is not None:
-            total = direct if total is None else total + direct
+    def backward(ctx, _):
+        total, layout = ctx.gradient.pop(torch._C._current_graph_task_id(), None), ctx.layout
         if total is None:
             return None, None, None, None
         pairs = total.new_empty(layout.pairs, layout.heads)
-        cls = total.new_empty(layout.batch, layout.heads, LANES)
-        _lay_out_backward(layout.heads)(layout.batch, pairs, cls, total, layout.molecules.ctypes.data)
-        return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
+        cls = np.zeros((layout.batch, layout.heads, LANES), np.float32)
+        _add_gradients(layout.molecules, LANES, total.numpy(), pairs.numpy(), cls)
+        return pairs, torch.from_numpy(cls.sum((0, 2))), None, None
 
 
-def lay_out(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> ScoreValues:
-    """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS."""
-    gradient = _GradientSum()
-    return ScoreValues(_LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient)
+def lay_out(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> tuple[Tensor, _GradientSum]:
+    """The values of all scores, from pairs [P, H] between atoms and cls [H] for every pair with the CLS."""
+    gradient: _GradientSum = {}
+    return _LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient
+
+
+class FusedAttention:
+    """Compiled attention over packed rows, on the CPU in float32."""
+
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        self.layout = ScoreLayout(ptr, len(cls_bias))
+        self.bias, bias_sum = lay_out(pair_bias, cls_bias, self.layout)
+        self.factor, factor_sum = None, None
+        if pair_factor is not None:
+            self.factor, factor_sum = lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
+        self.sums = bias_sum, factor_sum
+
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
+        return _Attention.apply(qkv.contiguous(), None, self.bias, self.factor, self.sums, self.layout, dropout)
+
+    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
+        rows = kv.contiguous(), q.contiguous()
+        return _Attention.apply(*rows, self.bias, self.factor, self.sums, self.layout, dropout)

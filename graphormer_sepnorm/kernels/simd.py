@@ -34,7 +34,6 @@ def _lanes() -> int:
 LANES = _lanes()
 _FLOAT, _INT = ir.FloatType(), ir.IntType(32)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
-_BITS = ir.VectorType(ir.IntType(1), LANES)
 _ZERO = ir.Constant(_FLOATS, None)
 _FAST = ("contract", "reassoc", "nsz", "arcp")
 _POWER_OF_TWO = (1.0000001, 0.69314694, 0.24022122, 0.055507425, 0.0096754599, 0.0013266971)
@@ -62,16 +61,8 @@ VECTOR = Vector("vector")
 POINTER = types.CPointer(types.float32)
 
 
-@register_model(Vector)
-class _VectorModel(models.PrimitiveModel):
-    def __init__(self, manager, fe_type):
-        super().__init__(manager, fe_type, _FLOATS)
-
-
-@register_model(Rows)
-class _RowsModel(models.PrimitiveModel):
-    def __init__(self, manager, fe_type):
-        super().__init__(manager, fe_type, ir.ArrayType(_FLOATS, fe_type.count))
+register_model(Vector)(lambda manager, kind: models.PrimitiveModel(manager, kind, _FLOATS))
+register_model(Rows)(lambda manager, kind: models.PrimitiveModel(manager, kind, ir.ArrayType(_FLOATS, kind.count)))
 
 
 def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
@@ -117,51 +108,16 @@ def _spread(builder, scalar):
     return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
 
 
-def _first_lanes(count):
-    return ir.Constant(_BITS, [ir.Constant(ir.IntType(1), int(lane < count)) for lane in range(LANES)])
-
-
-def _columns(builder, first, last, count):
-    """For each lane, the column `first` plus the lane; and a mask of `count` lanes, set where it is in 0 .. last."""
-    for lane in range(LANES):
-        column = builder.add(first, ir.Constant(first.type, lane))
-        yield column, builder.select(builder.icmp_unsigned("<=", column, last), _first_lanes(count), _first_lanes(0))
-
-
-def _at(builder, pointer, offset, kind=_FLOATS):
+def _at(builder, pointer, offset, kind):
     return builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer())
 
 
 def _load(builder, pointer, offset):
-    return builder.load(_at(builder, pointer, offset), align=4)
+    return builder.load(_at(builder, pointer, offset, _FLOATS), align=4)
 
 
 def _store(builder, pointer, offset, value):
-    builder.store(value, _at(builder, pointer, offset), align=4)
-
-
-def _load_lanes(builder, pointer, offset, mask):
-    address = _at(builder, pointer, offset)
-    return _call(builder, f"llvm.masked.load.v{LANES}f32.p0", _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
-
-
-def _store_lanes(builder, pointer, offset, mask, value):
-    address = _at(builder, pointer, offset)
-    _call(builder, f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, address, ir.Constant(_INT, 4), mask)
-
-
-def _load_first(builder, pointer, offset, count):
-    """The first `count` floats of a vector, padded with zeros; `count` is a compile-time constant."""
-    few = builder.load(_at(builder, pointer, offset, ir.VectorType(_FLOAT, count)), align=4)
-    lanes = [lane if lane < count else count for lane in range(LANES)]
-    return builder.shuffle_vector(few, ir.Constant(few.type, None), ir.Constant(_INTS, lanes))
-
-
-def _store_first(builder, pointer, offset, count, vector):
-    """Store the first `count` floats; a masked store would do the same at ten times the cost on some processors."""
-    kind = ir.VectorType(_INT, count)
-    few = builder.shuffle_vector(vector, _ZERO, ir.Constant(kind, [ir.Constant(_INT, lane) for lane in range(count)]))
-    builder.store(few, _at(builder, pointer, offset, few.type), align=4)
+    builder.store(value, _at(builder, pointer, offset, value.type), align=4)
 
 
 def _steps(builder, start, stride, count):
@@ -223,22 +179,12 @@ integers = _address_as(types.CPointer(types.int64), ir.IntType(64))
 void_pointer = _address_as(types.voidptr, ir.IntType(8))
 
 
-def _zeros(rows: Rows, constant: types.Literal):
-    zero = ir.Constant(ir.ArrayType(_FLOATS, rows.count), None)
-    return rows(constant), lambda context, builder, signature, values: zero
-
-
 @intrinsic(prefer_literal=True)
-def zero_rows(typingctx, count):
-    """`count` rows of zeros; `count` is a compile-time constant."""
-    return _zeros(Rows(count.literal_value), count)
-
-
-@intrinsic(prefer_literal=True)
-def zero_span(typingctx, width):
+def zeros(typingctx, width):
     """Rows of zeros that hold `width` floats; `width` is a compile-time constant."""
     count = -(-width.literal_value // LANES)
-    return _zeros(Rows(count, width.literal_value - (count - 1) * LANES), width)
+    rows, zero = Rows(count, width.literal_value - (count - 1) * LANES), ir.Constant(ir.ArrayType(_FLOATS, count), None)
+    return rows(width), lambda context, builder, signature, values: zero
 
 
 @_simd(POINTER, POINTER, types.int64)
@@ -367,53 +313,20 @@ def load_span(builder, like, source, offset, tail):
     """Load consecutive floats from `source[offset]`, as many as `like` has in use."""
     starts = _steps(builder, offset, ir.Constant(offset.type, LANES), like.type.count)
     vectors = [_load(builder, source, start) for start in starts[:-1]]
-    return _join(builder, [*vectors, _load_first(builder, source, starts[-1], tail)])
+    few = builder.load(_at(builder, source, starts[-1], ir.VectorType(_FLOAT, tail)), align=4)
+    lanes = ir.Constant(_INTS, [min(lane, tail) for lane in range(LANES)])
+    return _join(builder, [*vectors, builder.shuffle_vector(few, ir.Constant(few.type, None), lanes)])
 
 
 @_simd(types.void, POINTER, types.int64, None)
 def store_span(builder, target, offset, rows, tail):
-    """Store the floats in use to `target[offset]` and after."""
+    """Store the floats in use to `target[offset]` and after; a masked store can take ten times as long."""
     starts = _steps(builder, offset, ir.Constant(offset.type, LANES), rows.type.count)
     *vectors, last = _split(builder, rows)
     for start, vector in zip(starts, vectors, strict=False):
         _store(builder, target, start, vector)
-    _store_first(builder, target, starts[-1], tail, last)
-
-
-@_simd(None, None, POINTER, types.int64, types.int64, types.int64)
-def load_columns(builder, like, source, stride, first, last):
-    """Rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
-    vectors = []
-    for group in _groups(like.type.count):
-        start = builder.gep(source, [ir.Constant(first.type, group[0])])
-        columns = [
-            _load_lanes(builder, start, builder.mul(column, stride), mask)
-            for column, mask in _columns(builder, first, last, len(group))
-        ]
-        vectors += _transposed(builder, columns)[: len(group)]
-    return _join(builder, vectors)
-
-
-@_simd(types.void, POINTER, types.int64, types.int64, types.int64, None)
-def store_columns(builder, target, stride, first, last, rows):
-    vectors = _split(builder, rows)
-    for group in _groups(len(vectors)):
-        start = builder.gep(target, [ir.Constant(first.type, group[0])])
-        columns = _transposed(builder, [vectors[row] for row in group] + [_ZERO] * (LANES - len(group)))
-        for (column, mask), vector in zip(_columns(builder, first, last, len(group)), columns, strict=True):
-            _store_lanes(builder, start, builder.mul(column, stride), mask, vector)
-
-
-@_simd(None, None, None)
-def with_first_lane(builder, rows, others):
-    pairs = zip(_split(builder, rows), _split(builder, others), strict=True)
-    return _join(builder, [builder.select(_first_lanes(1), other, row) for row, other in pairs])
-
-
-@_simd(None, None, POINTER)
-def spread_rows(builder, like, source):
-    starts = [ir.Constant(ir.IntType(64), row) for row in range(like.type.count)]
-    return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])
+    lanes = ir.Constant(ir.VectorType(_INT, tail), [ir.Constant(_INT, lane) for lane in range(tail)])
+    _store(builder, target, starts[-1], builder.shuffle_vector(last, _ZERO, lanes))
 
 
 def _register_operator(symbol: Callable, name: str) -> None:

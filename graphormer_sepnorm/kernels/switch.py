@@ -1,7 +1,6 @@
 """Whether the operations may run compiled, given the user's choice and the machine."""
 
 import ctypes
-import importlib
 import os
 import warnings
 from collections.abc import Callable
@@ -50,9 +49,9 @@ def pool_launcher() -> Callable[..., None] | None:
 @cache
 def _numba_works() -> bool:
     try:
-        importlib.import_module("numba")
+        import numba  # noqa: F401
     except ImportError as error:
-        problem = f"numba cannot be imported ({error})"
-        warnings.warn(f"computing in plain PyTorch, several times slower: {problem}", stacklevel=2)
+        slow = "computing in plain PyTorch, several times slower"
+        warnings.warn(f"{slow}: numba cannot be imported ({error})", stacklevel=2)
         return False
     return True

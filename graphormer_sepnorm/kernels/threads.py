@@ -61,8 +61,8 @@ class Loop:
             launch(self._compiled.address, arguments, threads, 0)
 
 
-def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
-    if not tensor.is_cpu or tensor.dtype != dtype:
-        raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
+def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if not tensor.is_cpu or tensor.dtype != torch.float32:
+        raise TypeError(f"{name} must be a torch.float32 CPU tensor, got {tensor.dtype} on {tensor.device}")
     if tensor.shape != shape:
         raise ValueError(f"{name} must have the shape {list(shape)}, got {list(tensor.shape)}")

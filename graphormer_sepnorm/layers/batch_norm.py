@@ -17,9 +17,8 @@ def synchronize_batch_norms(model: nn.Module) -> None:
     """Replaces the BatchNorms of a model, in place, by ones whose statistics are over all processes."""
     if num_processes() > 1:
         for module in model.modules():
-            for name, norm in module.named_children():
-                if type(norm) is nn.BatchNorm1d:
-                    setattr(module, name, SyncedBatchNorm.like(norm))
+            if type(module) is nn.BatchNorm1d:
+                module.__class__ = SyncedBatchNorm  # which keeps nothing more
 
 
 def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,14 +58,6 @@ class SyncedBatchNorm(nn.BatchNorm1d):
     running_var: Tensor
     num_batches_tracked: Tensor
     momentum: float
-
-    @classmethod
-    def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
-        """A synchronized copy of a BatchNorm that shares its parameters."""
-        copy = cls(norm.num_features, norm.eps, norm.momentum)
-        copy.load_state_dict(norm.state_dict())
-        copy.weight, copy.bias = norm.weight, norm.bias
-        return copy
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
@@ -117,10 +108,9 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
         InputError: no batch passed through any of the norms, or ``encode`` is not a function.
     """
     if not callable(encode):
-        raise InputError(
-            f"the second argument must pass a batch through the norms, as the model itself does, it is "
-            f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
-        )
+        wanted = "the second argument must pass a batch through the norms, as the model itself does"
+        kind = type(encode).__name__
+        raise InputError(f"{wanted}, it is {kind}: call reestimate_batch_norm(model, model, batches)")
     norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms if norm.running_mean is not None}
     model.eval()
@@ -139,10 +129,8 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
             hook.remove()
         model.eval()
     if not any(seen.values()):
-        raise InputError(
-            "no batch passed through the BatchNorms, so they keep their statistics: give at least one batch, in a list "
-            "or a DataLoader, since an iterator that was read before is empty"
-        )
+        advice = "give at least one batch, in a list or a DataLoader, since an iterator that was read before is empty"
+        raise InputError(f"no batch passed through the BatchNorms, so they keep their statistics: {advice}")
     for module, recorded in seen.items():
         if recorded:
             variances, means = zip(*recorded, strict=True)

@@ -37,10 +37,8 @@ def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> No
     """Raises ValueError for batch statistics of one row in training, unless they are synchronized."""
     synchronized = isinstance(norm, SyncedBatchNorm | nn.SyncBatchNorm)
     if rows < 2 and norm.training and isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized:
-        raise ValueError(
-            f"BatchNorm on the CLS needs at least 2 {kind} in a training batch, got 1: "
-            "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"
-        )
+        advice = "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"
+        raise ValueError(f"BatchNorm on the CLS needs at least 2 {kind} in a training batch, got 1: {advice}")
 
 
 def makes_norm(norm: object) -> bool:

@@ -25,35 +25,15 @@ def mean_atoms(atoms: Tensor, ptr: Tensor) -> Tensor:
     return sum_atoms(atoms, ptr) / ptr.diff().clamp(min=1).unsqueeze(1)
 
 
-def read_cls(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
-    return cls
-
-
-def read_sum(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
-    return sum_atoms(atoms, ptr)
-
-
-def read_mean(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
-    return mean_atoms(atoms, ptr)
-
-
-def read_cls_and_sum(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
-    return torch.cat([cls, sum_atoms(atoms, ptr)], dim=1)
-
-
-def read_cls_and_mean(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
-    return torch.cat([cls, mean_atoms(atoms, ptr)], dim=1)
-
-
 class Readout(NamedTuple):
     read: Read
     parts: int
 
 
 READOUTS = {
-    "cls": Readout(read_cls, 1),
-    "sum": Readout(read_sum, 1),
-    "mean": Readout(read_mean, 1),
-    "cls+sum": Readout(read_cls_and_sum, 2),
-    "cls+mean": Readout(read_cls_and_mean, 2),
+    "cls": Readout(lambda cls, atoms, ptr: cls, 1),
+    "sum": Readout(lambda cls, atoms, ptr: sum_atoms(atoms, ptr), 1),
+    "mean": Readout(lambda cls, atoms, ptr: mean_atoms(atoms, ptr), 1),
+    "cls+sum": Readout(lambda cls, atoms, ptr: torch.cat([cls, sum_atoms(atoms, ptr)], dim=1), 2),
+    "cls+mean": Readout(lambda cls, atoms, ptr: torch.cat([cls, mean_atoms(atoms, ptr)], dim=1), 2),
 }

@@ -6,7 +6,7 @@ Axis letters: n sequences, l tokens, d width.
 import copy
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Literal, TypeVar
@@ -174,8 +174,23 @@ def separate_norms(
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
-    positions = check_positions(cls_positions)
+    positions = tuple(cls_positions) if isinstance(cls_positions, Sequence) else (cls_positions or 0,)
+    if not positions or any(a >= b for a, b in pairwise(positions)) or positions[0] < 0 <= positions[-1]:
+        raise InputError(f"cls_positions are increasing, and all negative or none, got {cls_positions!r}")
     model = model if inplace else copy.deepcopy(model)
+
+    def separated(place: FoundNorm) -> nn.Module:
+        """The separate norm that replaces this one, with its device and type, or those of the model."""
+        norm = place.norm
+        like = next(chain(norm.parameters(), model.parameters()), torch.empty(0))
+        shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
+        cls_norms = [norm_like(shared, cls_norm, like) for _ in positions]
+        tok = shared if tok_norm == "keep" else norm_like(shared, tok_norm, like)
+        if isinstance(norm, ShareNorm):
+            return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
+        own = owner_batch_first(place.owner)
+        return SequenceSepNorm(cls_norms, tok, positions, batch_first if own is None else own).train(norm.training)
+
     skipped: dict[str, str] = {}
     new: list[tuple[FoundNorm, nn.Module]] = []
     for norm in find_norms(model, positions_given=cls_positions is not None):
@@ -184,7 +199,7 @@ def separate_norms(
         if reason := reason or reason_to_leave(norm, also, positions):
             skipped[norm.name] = reason
         else:
-            new.append((norm, separated(norm, model, cls_norm, tok_norm, positions, batch_first)))
+            new.append((norm, separated(norm)))
     report = NormReport(tuple(norm.name for norm, _ in new), skipped)
     if not new:
         raise InputError(f"no norm of {type(model).__name__} was replaced\n{report}".rstrip())
@@ -199,38 +214,25 @@ def separate_norms(
     return model
 
 
-def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...]:
-    if cls_positions is None:
-        return (0,)
-    positions = (cls_positions,) if isinstance(cls_positions, int) else tuple(cls_positions)
-    if not positions or any(a >= b for a, b in pairwise(positions)) or positions[0] < 0 <= positions[-1]:
-        raise InputError(f"cls_positions are increasing, and all negative or none, got {cls_positions!r}")
-    return positions
+def is_norm(module: nn.Module) -> bool:
+    known = isinstance(module, (*TORCH_NORMS, SepNorm, ShareNorm, SequenceSepNorm))
+    return known or ("norm" in type(module).__name__.lower() and next(module.children(), None) is None)
 
 
 def find_norms(model: nn.Module, positions_given: bool) -> list[FoundNorm]:
     """All norms of ``model`` in order; norms of a layer that is used in several places are listed once."""
+    modules = dict(model.named_modules(remove_duplicate=False))
     norms: dict[tuple[int, str], FoundNorm] = {}
-    for place in walk(model, "", (), "", positions_given):
-        norms.setdefault((id(place.owner), place.attribute), place)
+    for name, module in modules.items():
+        *parents, attribute = name.split(".")
+        within = [modules[".".join(parents[:depth])] for depth in range(len(parents) + 1)]
+        if name and is_norm(module) and not any(map(is_norm, within[1:])):
+            doubts = (doubt_within(within[:depth], positions_given) for depth in range(1, len(within) + 1))
+            place = FoundNorm(name, within[-1], attribute, module, next(filter(None, doubts), ""))
+            norms.setdefault((id(place.owner), attribute), place)
     homes = Counter(id(place.norm) for place in norms.values())
     shared = "one norm in several layers"
     return [replace(place, doubt=shared) if homes[id(place.norm)] > 1 else place for place in norms.values()]
-
-
-def walk(
-    module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, positions_given: bool
-) -> Iterator[FoundNorm]:
-    within = (*within, module)
-    doubt = doubt or doubt_within(within, positions_given)
-    for attribute, child in module._modules.items():
-        is_norm = isinstance(child, (*TORCH_NORMS, SepNorm, ShareNorm, SequenceSepNorm)) or (
-            child is not None and "norm" in type(child).__name__.lower() and next(child.children(), None) is None
-        )
-        if child is not None and is_norm:
-            yield FoundNorm(prefix + attribute, module, attribute, child, doubt)
-        elif child is not None:
-            yield from walk(child, f"{prefix}{attribute}.", within, doubt, positions_given)
 
 
 def qualified_names(module: nn.Module) -> dict[str, type]:
@@ -238,30 +240,24 @@ def qualified_names(module: nn.Module) -> dict[str, type]:
     return {f"{base.__module__}.{base.__qualname__}": base for base in type(module).__mro__}
 
 
-def doubt_within(within: tuple[nn.Module, ...], positions_given: bool) -> str:
+def doubt_within(within: Sequence[nn.Module], positions_given: bool) -> str:
     """Why no norm inside the last of nested modules, from the whole model inwards, may be replaced; empty: they may."""
-    names = qualified_names(within[-1])
+    module, names = within[-1], qualified_names(within[-1])
     if GPS_CONV in names:
         return "GPSConv normalizes packed node rows, which have no position for a CLS"
-    if VISION_TRANSFORMER in names:
-        return doubt_in_vision_transformer(within[-1], positions_given)
-    tokens = [getattr(module, "cls_token", None) for module in within]
-    has_one_cls = any(isinstance(each, Tensor) and each.dim() == 3 and each.shape[1] == 1 for each in tokens)
+    if base := names.get(VISION_TRANSFORMER):  # timm's, or a class derived from it
+        tokens: int = getattr(module, "num_prefix_tokens", 1)
+        if not module.has_class_token:
+            return "this VisionTransformer has no CLS token"
+        if not positions_given and tokens > 1:
+            return f"{tokens} special tokens in front: choose with cls_positions which to separate"
+        if not positions_given and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
+            return "this VisionTransformer assembles its tokens itself: set cls_positions"
+        return ""
+    cls_tokens = [getattr(module, "cls_token", None) for module in within]
+    has_one_cls = any(isinstance(each, Tensor) and each.dim() == 3 and each.shape[1] == 1 for each in cls_tokens)
     if not positions_given and TIMM_BLOCKS & names.keys() and not has_one_cls:
         return "no module around this block has a single cls_token: set cls_positions"
-    return ""
-
-
-def doubt_in_vision_transformer(module: nn.Module, positions_given: bool) -> str:
-    """Why no norm of timm's VisionTransformer, or of a class derived from it, may be replaced; empty if they may be."""
-    base = qualified_names(module)[VISION_TRANSFORMER]
-    if not module.has_class_token:
-        return "this VisionTransformer has no CLS token"
-    tokens: int = getattr(module, "num_prefix_tokens", 1)
-    if not positions_given and tokens > 1:
-        return f"{tokens} special tokens in front: choose with cls_positions which to separate"
-    if not positions_given and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
-        return "this VisionTransformer assembles its tokens itself: set cls_positions"
     return ""
 
 
@@ -292,26 +288,6 @@ def owner_batch_first(owner: nn.Module) -> bool | None:
     """Whether a layer of ``torch.nn`` is batch first; None if it has no such attribute."""
     layer = owner.layers[0] if isinstance(owner, nn.TransformerEncoder) else owner
     return layer.self_attn.batch_first if isinstance(layer, nn.TransformerEncoderLayer) else None
-
-
-def separated(
-    place: FoundNorm,
-    model: nn.Module,
-    cls_norm: NormLayer,
-    tok_norm: NormLayer | Literal["keep"],
-    positions: tuple[int, ...],
-    batch_first: bool,
-) -> nn.Module:
-    """The separate norm that replaces one of ``model``, with its device and type, or those of the model."""
-    norm = place.norm
-    like = next(chain(norm.parameters(), model.parameters()), torch.empty(0))
-    shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
-    cls_norms = [norm_like(shared, cls_norm, like) for _ in positions]
-    tok = shared if tok_norm == "keep" else norm_like(shared, tok_norm, like)
-    if isinstance(norm, ShareNorm):
-        return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
-    own = owner_batch_first(place.owner)
-    return SequenceSepNorm(cls_norms, tok, positions, batch_first if own is None else own).train(norm.training)
 
 
 def norm_like(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +22,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
 from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -113,6 +112,8 @@ def best_of(trial: FrozenTrial, config: Config) -> float | None:
 
 
 def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
+    if trials_in(study, TrialState.COMPLETE):
+        write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
     trials = study.get_trials(deepcopy=False)
     names = sorted({name for trial in trials for name in trial.params})
     header = ["trial", "state", f"validation {config.task.metric}", "epochs", "seconds", *names, PROBLEM]
@@ -222,7 +223,11 @@ class TrialProcess:
     """A process that runs ``train_trial``; its ``connection`` is readable when the trial has ended."""
 
     def __init__(self, *arguments: object):
-        context = starting()
+        # Forked from a server that has imported PyTorch once, if supported.
+        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        context: Any = multiprocessing.get_context(method)
+        if method == "forkserver":
+            context.set_forkserver_preload([__name__])
         self.connection, theirs = context.Pipe(duplex=False)
         self.process = context.Process(target=train_apart, args=(theirs, *arguments), daemon=True)
         with sigint_blocked():
@@ -289,15 +294,6 @@ def is_orphan() -> bool:
 
 def is_lack_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(map(str(error).__contains__, LACK_OF_MEMORY))
-
-
-def starting() -> SpawnContext | ForkServerContext:
-    """How to start processes: forked from a server that has imported PyTorch once, if supported."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 @contextlib.contextmanager

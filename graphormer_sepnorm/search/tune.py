@@ -16,7 +16,7 @@ from optuna.samplers import TPESampler
 from optuna.trial import Trial, TrialState
 from tqdm import tqdm
 
-from graphormer_sepnorm.config import ADAPTER, Config, config_to_json
+from graphormer_sepnorm.config import ADAPTER, Config
 from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -24,7 +24,6 @@ from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.search import study as saved
 from graphormer_sepnorm.search.study import TrialKilled, TrialProcess, searched, values_of, with_values
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising, num_processes
 from graphormer_sepnorm.table_run import say_once
 from graphormer_sepnorm.tables.formats.table import WholeTable
@@ -116,7 +115,7 @@ class Search:
     def run(self) -> None:
         saved.give_up_running(self.study)
         if self.ended():  # it may have been killed before it wrote about its last trial
-            self.write()
+            saved.write_trials(self.study, self.folder, self.config)
         end = math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
         bar = tqdm(total=self.limits.trials, initial=self.ended(), unit=" trials", disable=None)
         try:
@@ -162,11 +161,8 @@ class Search:
         if is_killed:
             trial.set_user_attr(saved.PROBLEM, str(outcome))
         best = saved.best_of(self.study.trials[trial.number], self.config)
-        if outcome is None:
-            self.study.tell(trial, best)
-        else:
-            self.study.tell(trial, state=TrialState.PRUNED)
-        self.write()
+        self.study.tell(trial, None if outcome else best, TrialState.PRUNED if outcome else TrialState.COMPLETE)
+        saved.write_trials(self.study, self.folder, self.config)
         told = self.study.trials[trial.number]
         how = told.user_attrs.get(saved.PROBLEM) or told.state.name.lower()
         metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
@@ -177,12 +173,6 @@ class Search:
             cause = f"the machine may have too little memory for {self.limits.processes} processes"
             advice = f"{self.folder.path} keeps the finished trials, continue with --resume"
             raise InputError(f"{MAX_KILLED} trials in a row were {outcome}: {cause}; {advice}")
-
-    def write(self) -> None:
-        if saved.trials_in(self.study, TrialState.COMPLETE):
-            best = config_to_json(with_values(self.config, self.study.best_params))
-            write_atomically(self.folder.best, best.encode())
-        saved.write_trials(self.study, self.folder, self.config)
 
 
 def comparison(

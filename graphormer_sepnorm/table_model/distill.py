@@ -71,8 +71,8 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     held = np.zeros(len(smiles), bool)
     held[np.random.default_rng(0).permutation(len(smiles))[: min(max(round(HELD * len(smiles)), 2), MOST_HELD)]] = True
     task = TaskConfig("regression", "rmse", tuple(names), loss="mse")
-    architecture = RECIPES["foundation"].architecture
-    config = task_config("student", FOR_TABLES, task, replace(TRAIN, epochs=epochs), architecture=architecture)
+    recipe = replace(RECIPES["foundation"], train=replace(TRAIN, epochs=epochs))
+    config = task_config("student", FOR_TABLES, task, recipe)
     config = starting_from(config, BODY, 0)
     fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
     config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))

@@ -49,7 +49,7 @@ class FittedTable:
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
     recipe = RECIPES["foundation"]
-    config = task_config(TABLE, FOR_TABLES, task, replace(recipe.train, seed=seed), architecture=recipe.architecture)
+    config = task_config(TABLE, FOR_TABLES, task, replace(recipe, train=replace(recipe.train, seed=seed)))
     return starting_from(config, BODY)
 
 

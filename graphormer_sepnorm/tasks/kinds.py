@@ -54,10 +54,10 @@ class Task(ABC):
             raise InputError(f"metric {name!r} does not score a {cls.kind}: choose one of {choices}")
         return name
 
-    @classmethod
-    def usual_loss(cls, metric: str | None) -> Loss:
+    @staticmethod
+    def usual_loss(metric: str | None) -> Loss:
         """The default loss for a metric; "l1" stands for the only loss of a kind without choice."""
-        return "l1"
+        return "mse" if metric in ("rmse", "r2") else "l1"  # metrics of a regression
 
     def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Mean loss over the labels, weighted by target.
@@ -101,8 +101,6 @@ class Task(ABC):
 
     def fitted(self, y: np.ndarray, weight: np.ndarray | None = None) -> TaskConfig:
         """The config with parameters fitted to training targets [M, tasks] of molecules with sample weights [M]."""
-        if np.isinf(y).any():
-            raise InputError("a training target is infinite")
         if np.isnan(y).all(axis=0).any():
             raise InputError("a target has no labels in the training split")
         return self.fit(y.astype(np.float64), np.ones(len(y)) if weight is None else weight)
@@ -169,10 +167,6 @@ class Regression(Task):
     predicts_probabilities = False
     calibrated_by = "intervals"
     tolerance = 0.5
-
-    @classmethod
-    def usual_loss(cls, metric: str | None) -> Loss:
-        return "mse" if metric in ("rmse", "r2") else "l1"
 
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
         target = self.scale(y)

@@ -21,23 +21,26 @@ class Metric:
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
         """The mean score over targets [M, tasks] that have one; raises the first reason if none has."""
-        scores, reasons = [], []
+        found = self.by_target(y, prediction)
+        scores = [score for score in found if not isinstance(score, InputError)]
+        if not scores:
+            raise found[0]  # type: ignore[misc]  # they are all reasons
+        return float(np.mean(scores))
+
+    def by_target(self, y: np.ndarray, prediction: np.ndarray) -> list[float | InputError]:
+        """The score of each target, or the reason why it has none."""
+        found: list[float | InputError] = []
         for column, predicted in zip(y.T, prediction.T, strict=True):
             try:
-                scores.append(self.of_target(column, predicted))
+                found.append(self.of_rows(~np.isnan(column), column, predicted, "a target has no labels in this split"))
             except InputError as error:
-                reasons.append(error)
-        if not scores:
-            raise reasons[0]
-        return float(np.mean(scores))
+                found.append(error)
+        return found
 
     def or_nan(self, y: np.ndarray, prediction: np.ndarray) -> float:
         with contextlib.suppress(InputError):
             return self(y, prediction)
         return float("nan")
-
-    def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        return self.of_rows(~np.isnan(y), y, prediction, "a target has no labels in this split")
 
     def of_rows(self, rows: np.ndarray, y: np.ndarray, prediction: np.ndarray, problem: str) -> float:
         """The score of some rows, bool [M]; raises InputError with the problem if there are none."""
@@ -47,13 +50,8 @@ class Metric:
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         """The targets without a score, by their column in ``y`` [M, tasks], with the reason."""
-        reasons = {}
-        for place, column in enumerate(y.T):
-            try:
-                self.of_target(column, np.nan_to_num(column))
-            except InputError as error:
-                reasons[place] = str(error)
-        return reasons
+        found = enumerate(self.by_target(y, np.nan_to_num(y)))
+        return {place: str(reason) for place, reason in found if isinstance(reason, InputError)}
 
     def improves(self, value: float, best: float | None) -> bool:
         return best is None or (value > best if self.higher_is_better else value < best)

@@ -125,11 +125,9 @@ def prediction_lines(task: TaskConfig, prediction: np.ndarray, rows: list[list],
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
     """Scores the mean prediction of the best checkpoints of runs on one dataset."""
     predictions, parameters = [], 0
-    table: Path | None = None
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
         dataset = RunFolder.around(run).dataset(config)
-        table = Path(dataset) if config.dataset == TABLE else None
         data = load_split(dataset, split, config.model.encodings, root)
         make_task(config.task).check_scorable(data.y, split)
         model.to(current().device)
@@ -155,6 +153,7 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
     if data.bounds is not None:
         censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()
         result["censored"] = dict(zip(config.task.targets, censored, strict=True))
+    table = Path(dataset) if config.dataset == TABLE else None
     return Scores(result, config.task, data.y, prediction, by_network, table, data.bounds)
 
 

@@ -42,10 +42,9 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     check_tensors(kept | fresh, model.state_dict(), path)
     model.load_state_dict(kept | fresh)
     if frozen_layers:
-        for frozen in (model.embedding, model.encodings, model.bias_network, model.layers[:frozen_layers]):
+        first = (model.embedding, model.encodings, model.bias_network, model.layers[:frozen_layers])
+        for frozen in (*first, model.cls, model.cls_bias):
             frozen.requires_grad_(False)
-        model.cls.requires_grad_(False)
-        model.cls_bias.requires_grad_(False)
 
 
 def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
@@ -59,12 +58,10 @@ def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
         return inputs.pop().float()
 
     model.eval()
-    molecules = np.arange(min(len(data), MOST))
-    batches = [chosen for batch in batches_for(model, data) if len(chosen := batch[batch < len(molecules)])]
-    features = rows_of_molecules([Output(model, last.in_features, hidden)], data, batches)[0][molecules]
+    batches = [chosen for batch in batches_for(model, data) if len(chosen := batch[batch < MOST])]
+    features = rows_of_molecules([Output(model, last.in_features, hidden)], data, batches)[0][:MOST]
     hook.remove()
-    outputs = task.output_of(torch.from_numpy(data.y[molecules])).numpy()
-    for place, wanted in enumerate(outputs.T):
+    for place, wanted in enumerate(task.output_of(torch.from_numpy(data.y[:MOST])).numpy().T):
         rows = np.flatnonzero(~np.isnan(wanted))
         if len(rows) >= FEWEST:
             weight, bias = ridge(features[rows].astype(np.float64), wanted[rows].astype(np.float64))
@@ -116,8 +113,7 @@ def from_weights(
     """As ``starting_from``, from ``config.train.start_from`` if any; without options, its layers stay frozen."""
     if config.train.start_from is None:
         if frozen_layers:
-            freeze, start = options
-            raise InputError(f"{freeze} needs {start}: only layers of a trained model can keep their weights")
+            raise InputError("{} needs {}: only layers of a trained model can keep their weights".format(*options))
         return config
     kept = config.train.frozen_layers if named is None and frozen_layers is None else frozen_layers
     return starting_from(config, config.train.start_from, kept)

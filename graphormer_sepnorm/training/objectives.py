@@ -1,12 +1,12 @@
 """Training objectives: the loss to minimize, and the score that selects an epoch. Pretraining finds its own labels."""
 
+import contextlib
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -36,30 +36,12 @@ MASK = 0  # of every feature; an atom without element and with charge -4 does no
 Counts = Mapping[str, int]
 
 
-class Objective(Protocol):
-    """A training objective on two splits, without parameters: the head makes all predictions."""
-
-    task: TaskConfig  # fitted to the training split
-
-    def loss(self, network: Network, batch: GraphBatch) -> Tensor:
-        """The mean loss [] over a batch of the training split, in float32; random numbers are PyTorch's."""
-
-    def counts(self, molecules: np.ndarray) -> Tensor:
-        """Weight of each training molecule with these indices in the mean loss: [B] or [B, D]."""
-
-    def score(self, network: Network) -> float:
-        """On the validation split, by all processes together; raises InputError if a prediction is not finite."""
-
-    def improves(self, score: float, best: float | None) -> bool:
-        """Whether a score is better than the best one so far; None: there is none yet."""
-
-
-Objectives = Callable[[TaskConfig, MoleculeDataset, MoleculeDataset, torch.device], Objective]
-"""Creates an objective from the task, the training split, the validation split and the device of the network."""
-
-
 class LabelObjective:
-    """Learns the labels of the training split; the score is the task's metric on the validation split."""
+    """A training objective on two splits, without parameters, as the head makes all predictions: to learn labels.
+
+    Attributes:
+        task: fitted to the training split.
+    """
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
         unfitted = make_task(task)
@@ -68,17 +50,19 @@ class LabelObjective:
         self.task = unfitted.fitted(train.y, train.per_molecule.get("weight"))
         self.train, self.val = train, val
         self.here = make_task(self.task, device)
-        self.on_host = make_task(self.task)
 
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
+        """The mean loss [] over a batch of the training split, in float32; random numbers are PyTorch's."""
         assert batch.y is not None
         return self.here.loss(network(batch).float(), batch.y, batch.bounds, batch.weight)
 
     def counts(self, molecules: np.ndarray) -> Tensor:
+        """Weight of each training molecule with these indices in the mean loss: [B, tasks]."""
         bounds, weight = (self.train.of_molecules(name, molecules) for name in ("bounds", "weight"))
-        return self.on_host.counts(torch.from_numpy(self.train.y[molecules]), bounds, weight)
+        return make_task(self.task).counts(torch.from_numpy(self.train.y[molecules]), bounds, weight)
 
     def score(self, network: Network) -> float:
+        """On the validation split, by all processes together; raises InputError if a prediction is not finite."""
         prediction = predict_together(network, self.val, self.here)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
         if len(wrong):
@@ -86,6 +70,7 @@ class LabelObjective:
         return self.here.metric(self.val.y, prediction)
 
     def improves(self, score: float, best: float | None) -> bool:
+        """Whether a score is better than the best one so far; None: there is none yet."""
         return self.here.metric.improves(score, best)
 
 
@@ -121,19 +106,19 @@ class Corpus:
 class Pretraining:
     title: str  # what the model learns to predict
     corpus: Callable[[list[str]], Corpus]  # the readable molecules; raises InputError if they are few or the same
-    objective: Objectives = LabelObjective
+    objective: type[LabelObjective] = LabelObjective
 
     def task(self, targets: tuple[str, ...]) -> TaskConfig:
         """The task of the network; its metric selects the epoch."""
         return TaskConfig("regression", "mae", targets, loss="mse")
 
 
-def standardized_corpus(
-    smiles: list[str], names: Sequence[str], values: np.ndarray, mean: np.ndarray, std: np.ndarray, what: str
-) -> Corpus:
+def standardized_corpus(smiles: list[str], names: Sequence[str], values: np.ndarray, what: str) -> Corpus:
     """The corpus of labels in standard deviations from their mean, clipped; raises InputError if there are none."""
     if not len(names):
         raise InputError(f"all molecules have the same {what}: there is nothing to learn")
+    values = values.astype(np.float64)
+    mean, std = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     return Corpus(smiles, tuple(names), ((values - mean) / std).clip(-CLIP, CLIP).astype(np.float32))
 
 
@@ -157,9 +142,8 @@ def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:
     present = np.flatnonzero(np.isnan(values).mean(axis=0) <= MOST_MISSING)
     lowest, highest = np.nanmin(values[:, present], axis=0), np.nanmax(values[:, present], axis=0)
     columns = present[(highest > lowest) & (np.maximum(-lowest, highest) <= ABSURD)]
-    values, names = values[:, columns], [NAMES[column] for column in columns]
-    mean, std = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    return standardized_corpus([smiles[row] for row in rows], names, values, mean, std, "descriptors")
+    names = [NAMES[column] for column in columns]
+    return standardized_corpus([smiles[row] for row in rows], names, values[:, columns], "descriptors")
 
 
 def environments(smiles: str) -> Counts:
@@ -177,36 +161,30 @@ def atom_types(smiles: str) -> Counts:
 def readable_counts(count: Callable[[str], Counts], smiles: list[str]) -> Corpus:
     """``corpus_of_counts`` of the SMILES that ``count`` does not refuse with an InputError, by several processes."""
     parts = map_chunks(partial(counts_of_chunk, count), in_chunks(smiles), list)
-    pairs = [pair for chunk, of_chunk in parts for pair in zip(chunk, of_chunk, strict=True)]
-    readable = [(text, counts) for text, counts in pairs if counts is not None]
+    readable = [pair for _, of_chunk in parts for pair in of_chunk]
     return corpus_of_counts([text for text, _ in readable], [counts for _, counts in readable])
 
 
-def counts_of_chunk(count: Callable[[str], Counts], smiles: Smiles) -> list[Counts | None]:
-    """The counts for each SMILES; None for one that is refused."""
-    results: list[Counts | None] = []
+def counts_of_chunk(count: Callable[[str], Counts], smiles: Smiles) -> list[tuple[str, Counts]]:
+    counted = []
     for text in smiles:
-        try:
-            results.append(count(text))
-        except InputError:
-            results.append(None)
-    return results
+        with contextlib.suppress(InputError):
+            counted.append((text, count(text)))
+    return counted
 
 
 def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
     """log(1 + count) of the keys that are frequent and vary."""
+    from sklearn.feature_extraction import DictVectorizer  # its import takes seconds
+
     check_number(len(smiles))
-    molecules = Counter(key for of_molecule in counts for key in of_molecule)
-    names = sorted(key for key, number in molecules.items() if number >= LEAST_SHARE * len(smiles))
-    column = {name: place for place, name in enumerate(names)}
-    values = np.zeros((len(smiles), len(names)), np.float32)
-    for row, of_molecule in zip(values, counts, strict=True):
-        for key in of_molecule.keys() & column.keys():
-            row[column[key]] = np.log1p(of_molecule[key])
+    vectorizer = DictVectorizer()
+    found = vectorizer.fit_transform(counts)
+    frequent = np.flatnonzero(found.getnnz(axis=0) >= LEAST_SHARE * len(smiles))
+    values = found[:, frequent].log1p().astype(np.float32).toarray()
     told = np.flatnonzero(values.max(axis=0) > values.min(axis=0))
-    values = values[:, told]
-    mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-    return standardized_corpus(smiles, [names[place] for place in told], values, mean, std, "counts")
+    names = vectorizer.get_feature_names_out()[frequent[told]].tolist()
+    return standardized_corpus(smiles, names, values[:, told], "counts")
 
 
 def teacher(path: Path) -> Pretraining:
@@ -233,7 +211,7 @@ def teacher(path: Path) -> Pretraining:
         mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
         told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))
         names = [f"{TEACHER}{place}" for place in told]
-        return standardized_corpus(embedded, names, values[:, told], mean[told], std[told], "embedding")
+        return standardized_corpus(embedded, names, values[:, told], "embedding")
 
     return Pretraining(f"the embeddings in {path.name}", corpus)
 

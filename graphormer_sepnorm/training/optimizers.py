@@ -36,17 +36,14 @@ class BatchedMuon(Muon):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         loss = None if closure is None else torch.enable_grad()(closure)()
-        for group in self.param_groups:
-            self.move(group)
-        return loss
-
-    def move(self, group: dict) -> None:
-        lists: list[list[Tensor]] = [[] for _ in range(3)]
-        self._init_group(group, *lists)
-        of_shape: dict[torch.Size, list[tuple[Tensor, ...]]] = defaultdict(list)
-        for each in zip(*lists, strict=True):
-            of_shape[each[0].shape].append(each)
-        for together in of_shape.values():
+        of_shape: dict[tuple[int, torch.Size], list[tuple[Tensor, ...]]] = defaultdict(list)
+        for number, group in enumerate(self.param_groups):
+            lists: list[list[Tensor]] = [[] for _ in range(3)]
+            self._init_group(group, *lists)
+            for each in zip(*lists, strict=True):
+                of_shape[number, each[0].shape].append(each)
+        for (number, _), together in of_shape.items():
+            group = self.param_groups[number]
             matrices, gradients, momenta = (list(tensors) for tensors in zip(*together, strict=True))
             if self.found_inf is not None:
                 before = list(torch.stack(matrices))
@@ -59,6 +56,7 @@ class BatchedMuon(Muon):
             torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)
             if self.found_inf is not None:
                 torch._foreach_lerp_(matrices, before, [self.found_inf] * len(matrices))
+        return loss
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

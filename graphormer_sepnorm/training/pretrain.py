@@ -40,16 +40,17 @@ def prepared_corpus(corpus: Corpus, config: Config, name: str) -> MoleculeDatase
     digest = hashlib.sha256("\n".join(corpus.smiles).encode(errors="surrogateescape") + corpus.y.tobytes()).hexdigest()
     key = f"{config.featurizer}/{cache_key(encodings)}/{corpus.targets}/{digest}"
     folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    return open_or_write(folder, lambda: labelled_corpus(corpus), encodings, key, f"preparing {name}")
 
+    def read() -> Graphs:
+        parts = map_chunks(graphs_of, in_chunks(corpus.smiles), list)
+        graphs = [graph for _, of_chunk in parts for graph in of_chunk]
+        return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
 
-def labelled_corpus(corpus: Corpus) -> Graphs:
-    graphs = [graph for _, of_chunk in map_chunks(graphs_of, in_chunks(corpus.smiles), list) for graph in of_chunk]
-    return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
+    return open_or_write(folder, read, encodings, key, f"preparing {name}")
 
 
 def graphs_of(smiles: Smiles) -> list[MoleculeGraph]:
-    return [FEATURIZERS[FOR_TABLES].graph(text or "") for text in smiles]
+    return list(map(FEATURIZERS[FOR_TABLES].graph, smiles))
 
 
 def pretrain(
@@ -72,7 +73,7 @@ def pretrain(
         corpus = objective.corpus(smiles)
         task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"
-        config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
+        config = task_config(name, FOR_TABLES, task, recipe)
         train, val = map(prepared_corpus, split_corpus(corpus, recipe.train.seed), (config, config), ("train", "val"))
         trainer = Trainer(config, train, val, verbose=True, make_objective=objective.objective)
         with training_alone(run, resume):

@@ -35,13 +35,8 @@ SECONDS_BETWEEN_SAVES = 60.0  # for GPUs, where an epoch may take a second
 Scalar = bool | int | float | str | None
 Place = MutableMapping[str, object]
 Content = tuple[dict[str, Tensor], dict]
-
-
-@dataclass(frozen=True)
-class Unsaved:
-    lines: list[dict[str, float]]  # for the metrics file
-    best: Content | None  # None if the best epoch is an earlier one
-    state: Content  # to continue from
+# Lines for the metrics file, the best epoch (None: an earlier one), and the state to continue from.
+Unsaved = tuple[list[dict], Content | None, Content]
 
 
 @dataclass
@@ -80,30 +75,28 @@ class RunWriter:
                         print(f"{self.label}{epoch_words(epoch, self.trainer.config)}", file=sys.stderr)
                 yield epoch
         finally:
-            if self.unsaved is not None:
-                self.write(self.unsaved)
+            self.write()
 
     def record(self, epoch: Epoch) -> None:
         """Writes the results of an epoch, or keeps them to write them with later ones."""
-        trainer, before = self.trainer, self.unsaved
-        best = None if before is None else before.best
+        trainer, (lines, best, _) = self.trainer, self.unsaved or ([], None, None)
         if trainer.progress.best_epoch == epoch.epoch:
             best = trainer.evaluated.state_dict(), {"epoch": epoch.epoch, "val_metric": epoch.val_metric}
-        lines = [*([] if before is None else before.lines), asdict(epoch)]
-        unsaved = Unsaved(lines, best, state_of(trainer))
-        saved_at = self.saved_at if on_gpu(trainer.model) else None  # on the CPU after every epoch
-        if saved_at is None or time.monotonic() - saved_at > SECONDS_BETWEEN_SAVES:
-            self.write(unsaved)
+        self.unsaved = [*lines, asdict(epoch)], best, state_of(trainer)
+        is_due = self.saved_at is None or time.monotonic() - self.saved_at > SECONDS_BETWEEN_SAVES
+        if is_due or not on_gpu(trainer.model):  # on the CPU after every epoch
+            self.write()
         else:
-            self.unsaved = copy.deepcopy(unsaved)  # further training changes the tensors
+            self.unsaved = copy.deepcopy(self.unsaved)  # further training changes the tensors
 
-    def write(self, unsaved: Unsaved) -> None:
-        config = self.trainer.config
-        if unsaved.best is not None:
-            checkpoint.save_tensors(self.run.weights, unsaved.best[0], config, unsaved.best[1])
-        self.run.append_metrics(unsaved.lines)
-        checkpoint.save_tensors(self.run.state, unsaved.state[0], config, unsaved.state[1])
-        self.unsaved, self.saved_at = None, time.monotonic()
+    def write(self) -> None:
+        if self.unsaved is not None:
+            (lines, best, state), config, self.unsaved = self.unsaved, self.trainer.config, None
+            if best is not None:
+                checkpoint.save_tensors(self.run.weights, best[0], config, best[1])
+            self.run.append_metrics(lines)
+            checkpoint.save_tensors(self.run.state, state[0], config, state[1])
+            self.saved_at = time.monotonic()
 
 
 def epoch_words(epoch: Epoch, config: Config) -> str:
@@ -133,7 +126,7 @@ class StateFacts(TrainingProgress):
 
 def state_of(trainer: Trainer) -> tuple[dict[str, Tensor], dict]:
     """All tensors, without copying them, and facts that ``resume`` needs."""
-    tensors, scalars = kept(trainer.optimizers, trainer.model)
+    tensors, scalars = kept(places_of(trainer.optimizers, trainer.model))
     tensors = networks(trainer).state_dict() | {f"{OPTIMIZER}{name}": tensor for name, tensor in tensors.items()}
     return tensors, asdict(trainer.progress) | {"optimizer": scalars}
 
@@ -173,78 +166,68 @@ def networks(trainer: Trainer) -> nn.ModuleDict:
     return nn.ModuleDict({name: network for name, network in named.items() if network is not None})
 
 
-def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[str, Place]]:
-    """The state that optimizers keep for each parameter that is not frozen, by the name of the parameter."""
+def places_of(optimizers: Sequence[Optimizer], model: nn.Module) -> dict[str, Place]:
+    """The state that optimizers keep for each parameter that is not frozen, by the name of the parameter.
+
+    And the options of their groups, where some keep counters, as ``<optimizer>.group.<group>``.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                if parameter.requires_grad:
-                    yield names[id(parameter)], optimizer.state[parameter]
+    groups = {
+        f"{number}.group.{index}": group
+        for number, optimizer in enumerate(optimizers)
+        for index, group in enumerate(optimizer.param_groups)
+    }
+    states = {
+        names[id(parameter)]: optimizer.state[parameter]
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if parameter.requires_grad
+    }
+    return states | groups
 
 
-def groups(optimizers: Sequence[Optimizer]) -> Iterator[tuple[str, Place]]:
-    """The options of parameter groups, where some optimizers keep counters, as ``<optimizer>.group.<group>``."""
-    for number, optimizer in enumerate(optimizers):
-        for index, group in enumerate(optimizer.param_groups):
-            yield f"{number}.group.{index}", group
-
-
-def kept(optimizers: Sequence[Optimizer], model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
+def kept(places: dict[str, Place]) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
     """The state of optimizers: tensors, numbers and strings of parameters; tensors and numbers of groups."""
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Scalar] = {}
-    for place, state in states(optimizers, model):
+    for place, state in places.items():
         for key, value in state.items():
-            if isinstance(value, Tensor):
-                tensors[f"{place}.{key}"] = value
-            elif isinstance(value, Scalar):
-                scalars[f"{place}.{key}"] = value
-            else:
-                raise TypeError(f"the optimizer keeps {key!r} of {place}, a {type(value).__name__}, which is not saved")
-    for place, options in groups(optimizers):
-        for key, value in options.items():
-            if key == "lr":
-                scalars[f"{place}.{key}"] = float(cast(float, value))
+            name, is_option = f"{place}.{key}", "params" in state
+            if is_option and key == "lr":
+                scalars[name] = float(cast(float, value))
             elif isinstance(value, Tensor):
-                tensors[f"{place}.{key}"] = value
-            elif isinstance(value, int | float) and not isinstance(value, bool):
-                scalars[f"{place}.{key}"] = value
+                tensors[name] = value
+            elif isinstance(value, Scalar) and not (is_option and isinstance(value, bool | str | None)):
+                scalars[name] = value
+            elif not is_option:
+                raise TypeError(f"the optimizer keeps {key!r} of {place}, a {type(value).__name__}, which is not saved")
     return tensors, scalars
 
 
-def kept_after_one_update(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
-    """The state of new optimizers after one update of a copy of the model with zero gradients."""
+def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: dict[str, Scalar], path: Path) -> None:
+    """Restores the state of optimizers; raises InputError unless it fits that after an update with zero gradients."""
     model = copy.deepcopy(trainer.model)
     optimizers = make_optimizers(model, trainer.config.train)
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
     for optimizer in optimizers:
         optimizer.step()
-    return kept(optimizers, model)
-
-
-def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: dict[str, Scalar], path: Path) -> None:
-    """Restores the state of optimizers; raises InputError if something is missing or does not fit."""
-    expected, expected_scalars = kept_after_one_update(trainer)
-    group_places = dict(groups(trainer.optimizers))
-    places = dict(states(trainer.optimizers, trainer.model)) | group_places
-    first = {name: tensor for name, tensor in tensors.items() if name in expected or place_of(name) not in places}
+    expected, expected_scalars = kept(places_of(optimizers, model))
+    places = places_of(trainer.optimizers, trainer.model)
+    saved = {name: name.rpartition(".") for name in (*tensors, *scalars, *expected_scalars)}
+    first = {name: tensor for name, tensor in tensors.items() if name in expected or saved[name][0] not in places}
     checkpoint.check_tensors(first, expected, path)
     for name in expected_scalars.keys() - scalars.keys():
-        if place_of(name) not in group_places:
+        if "params" not in places[saved[name][0]]:
             raise InputError(f"{path}: {name} is missing")
     for name, scalar in scalars.items():
-        if place_of(name) not in places or (place_of(name) in group_places and name not in expected_scalars):
+        place = places.get(saved[name][0])
+        if place is None or ("params" in place and name not in expected_scalars):
             raise InputError(f"{path}: {name} is not kept by the optimizer")
         if isinstance(expected_scalars.get(name), int | float) and not isinstance(scalar, int | float):
             raise InputError(f"{path}: {name} is {scalar!r}, not a number")
+        place[saved[name][2]] = scalar
     for name, tensor in tensors.items():
         device = expected[name].device if name in expected else trainer.device
-        places[place_of(name)][name.rpartition(".")[2]] = tensor.to(device)
-    for name, scalar in scalars.items():
-        places[place_of(name)][name.rpartition(".")[2]] = scalar
-
-
-def place_of(name: str) -> str:
-    return name.rpartition(".")[0]
+        places[saved[name][0]][saved[name][2]] = tensor.to(device)

@@ -18,14 +18,12 @@ ELSEWHERE = {"dataset", "format_version"}  # the dataset has its own option, the
 def with_given(config: TrainConfig, options: Mapping[str, Any]) -> TrainConfig:
     """The optimization with the options that are not None; given epochs are exact, without a minimum of updates."""
     chosen = {name: value for name, value in options.items() if value is not None}
-    exact = {"min_updates": 0} if "epochs" in chosen else {}
-    return replace(config, **(exact | chosen))
+    return replace(config, **({"min_updates": 0} if "epochs" in chosen else {}) | chosen)
 
 
 def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:
-    if precision == "auto":
-        return train
-    return replace(train, precision="32-true" if precision == "float32" else "bf16-mixed")
+    named = {"auto": train.precision, "float32": "32-true", "bfloat16": "bf16-mixed"}
+    return replace(train, precision=named[precision])
 
 
 def with_settings(config: Config, settings: Sequence[str], option: str = "--set") -> Config:

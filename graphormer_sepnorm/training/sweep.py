@@ -3,6 +3,7 @@
 import itertools
 import os
 import platform
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from graphormer_sepnorm.config import Config, read_config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import Recipe, dataset_config
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import RunFolder, weights_file
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
@@ -89,31 +90,29 @@ def check_config(folder: Path, config: Config) -> None:
 
 def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
     """The numbers required for an OGB submission, over runs that differ only in their seed; deviations use n - 1."""
-    tests: list[float] = []
-    validations: list[float] = []
+    first = checkpoint.load_tensors(weights_file(runs[0]))[1]
+    scores: list[tuple[float, float]] = []
     seeds: list[int] = []
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
-        if not seeds:
-            first = config
         if replace(config, train=replace(config.train, seed=first.train.seed)) != first:
             raise InputError(f"{run} differs from the first run in more than its seed")
         if "val_metric" not in facts:
             raise InputError(f"{run} has no validation score: only runs that were trained here can be summarized")
         saved = RunFolder(run).saved_test().get("value")
-        tests.append(score_runs([run], "test", root).result["value"] if saved is None else saved)
-        validations.append(facts["val_metric"])
+        test = score_runs([run], "test", root).result["value"] if saved is None else saved
+        scores.append((test, facts["val_metric"]))
         seeds.append(config.train.seed)
     if len(set(seeds)) < len(seeds):
         raise InputError(f"a seed is there twice: {', '.join(map(str, seeds))}")
-    device = current().device
+    (tests, validations), device = zip(*scores, strict=True), current().device
     return {
         "dataset": first.dataset,
         "norm": first.model.norm,
         "metric": first.task.metric,
         "test_mean": statistics.mean(tests),
         "test_std": spread(tests),
-        "test": tests,
+        "test": list(tests),
         "val_mean": statistics.mean(validations),
         "val_std": spread(validations),
         "runs": len(runs),
@@ -134,12 +133,11 @@ def paired_by_seed(row: dict, other: dict) -> dict:
     return {"norm": row["norm"], "minus": other["norm"], "mean": statistics.mean(differences), "low": low, "high": high}
 
 
-def spread(values: list[float]) -> float | None:
+def spread(values: Sequence[float]) -> float | None:
     return statistics.stdev(values) if len(values) > 1 else None
 
 
 def cpu_name() -> str:
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return f"{models[0] if models else platform.processor()}, {torch.get_num_threads()} threads"
+    model = re.search(r"^model name\s*:\s*(.*?)\s*$", info.read_text() if info.exists() else "", re.M)
+    return f"{model[1] if model else platform.processor()}, {torch.get_num_threads()} threads"

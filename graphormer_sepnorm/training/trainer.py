@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
@@ -26,11 +26,10 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import start_from, start_head
-from graphormer_sepnorm.training.objectives import LabelObjective, Objective, Objectives
+from graphormer_sepnorm.training.objectives import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
 
 REESTIMATE_BATCHES = 16
-Update = tuple[int, np.ndarray, Tensor]  # its number from 1, molecules, and loss and norm of the gradient [2]
 
 
 def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
@@ -67,53 +66,9 @@ def num_batches(num_molecules: int, batch_size: int) -> int:
     return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
 
 
-class BatchShare(NamedTuple):
-    """This process's share of a batch, on the device of the model."""
-
-    batch: GraphBatch
-    weight: float  # such that the mean loss over processes is the mean over all labels
-
-
-@dataclass
-class Step:
-    """Updates a model, and its moving average if there is one."""
-
-    model: Network
-    objective: Objective
-    train: MoleculeDataset
-    config: TrainConfig
-    optimizers: Sequence[Optimizer]
-    average: AveragedModel | None
-
-    def __post_init__(self) -> None:
-        self.device = self.model.cls.device
-        self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
-
-    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
-        """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
-        own = self.train.batches(map(distributed.share, batches), self.device)
-        return map(BatchShare, own, map(self.weight_of_share, batches))
-
-    def weight_of_share(self, molecules: np.ndarray) -> float:
-        if distributed.num_processes() == 1:
-            return 1.0
-        counts = self.objective.counts(molecules).numpy()
-        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
-
-    def __call__(self, share: BatchShare, lr: float) -> Tensor:
-        """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
-        loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
-        self.model.zero_grad()
-        loss.backward()
-        distributed.average_gradients(self.model)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        loss_and_norm = torch.stack([distributed.mean(loss.detach()), norm])
-        skip = (~loss_and_norm.isfinite().all()).float()
-        for optimizer in self.optimizers:
-            step_unless(skip, optimizer, lr)
-        if self.average is not None:
-            self.average.update_parameters(self.model)
-        return loss_and_norm
+Share = tuple[GraphBatch, float]
+"""This process's share of a batch, on the device of the model, and a weight such that the mean loss over processes is
+the mean over all labels."""
 
 
 def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
@@ -129,7 +84,7 @@ def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
     del optimizer.found_inf  # type: ignore[attr-defined]
 
 
-def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
+def find_loss(model: Network, objective: LabelObjective, precision: str, batch: GraphBatch) -> Tensor:
     with autocast(precision, batch.x.device):
         return objective.loss(model, batch)
 
@@ -164,11 +119,11 @@ class Trainer:
         train: MoleculeDataset,
         val: MoleculeDataset,
         verbose: bool = False,
-        make_objective: Objectives = LabelObjective,
+        make_objective: type[LabelObjective] = LabelObjective,
     ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
-        smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
+        smallest_batch = len(train) // num_batches(len(train), config.train.batch_size)
         if smallest_batch < distributed.num_processes():
             problem = f"cannot be shared by {distributed.num_processes()} processes"
             raise InputError(f"batches of {smallest_batch} molecules {problem}: start fewer, or choose a larger batch")
@@ -189,18 +144,12 @@ class Trainer:
         self.average = AveragedModel(self.model, multi_avg_fn=average) if config.train.averaging else None
         if config.train.compile:
             self.model.compile(dynamic=True)
-        self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
+        self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
         self.progress = TrainingProgress()
 
     @property
     def evaluated(self) -> Network:
         return self.model if self.average is None else cast(Network, self.average.module)
-
-    @property
-    def out_of_patience(self) -> bool:
-        """Whether the best metric is older than the config's patience; frozen epochs do not count."""
-        train = self.config.train
-        return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
 
     def epochs(self) -> Iterator[Epoch]:
         if self.config.train.start_from is not None and self.progress.epoch == 0:
@@ -208,27 +157,49 @@ class Trainer:
             distributed.wait_for_all()
             for parameter in self.model.head.parameters():
                 distributed.take_from_first(parameter.detach())
-        if distributed.num_processes() > 1:
-            self.compile()
+        train, progress = self.config.train, self.progress
+        if distributed.num_processes() > 1:  # compiles what updates need, before a slow process exceeds a time limit
+            ((batch, _),) = self.shares([np.arange(min(len(self.train), train.batch_size))])
+            loss = find_loss(self.model.eval(), self.objective, train.precision, batch)
+            learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+            torch.autograd.grad(loss, learning, allow_unused=True)
             distributed.wait_for_all()
-        while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
-            yield self.run_epoch(self.progress.epoch + 1)
+        while progress.epoch < train.epochs:
+            if 0 < train.patience <= progress.epoch - max(progress.best_epoch, train.frozen_epochs):
+                break  # frozen epochs do not count
+            yield self.run_epoch(progress.epoch + 1)
 
-    def compile(self) -> None:
-        """Compiles what updates need by a discarded gradient, before a slow process could exceed a time limit."""
-        molecules = np.arange(min(len(self.train), self.config.train.batch_size))
-        (share,) = self.step.shares([molecules])
-        loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
-        learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        torch.autograd.grad(loss, learning, allow_unused=True)
+    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[Share]:
+        """Shares of batches of the training split; a batch is given by the indices of its molecules."""
+        own, weight = self.train.batches(map(distributed.share, batches), self.device), 1.0
+        for molecules, batch in zip(batches, own, strict=True):
+            if distributed.num_processes() > 1:
+                counts = self.objective.counts(molecules).numpy()
+                weight = distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
+            yield batch, weight
+
+    def update(self, share: Share, lr: float) -> Tensor:
+        """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
+        batch, weight = share
+        loss = find_loss(self.model, self.objective, self.config.train.precision, batch) * weight
+        self.model.zero_grad()
+        loss.backward()
+        distributed.average_gradients(self.model)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
+        loss_and_norm = torch.stack([distributed.mean(loss.detach()), norm])
+        skip = (~loss_and_norm.isfinite().all()).float()
+        for optimizer in self.optimizers:
+            step_unless(skip, optimizer, lr)
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        return loss_and_norm
 
     def run_epoch(self, epoch: int) -> Epoch:
         started = time.perf_counter()
         self.freeze(epoch)
         self.model.set_dropout(epoch <= self.epochs_in(self.config.train.dropout_until))
         if self.has_fixed_statistics(epoch) and not self.has_fixed_statistics(epoch - 1):
-            with autocast(self.config.train.precision, self.device):
-                reestimate_batch_norm(self.model, self.model.encode, self.reestimation_batches(epoch))
+            self.reestimate(self.model, epoch)
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
         trained = time.perf_counter()
@@ -260,35 +231,29 @@ class Trainer:
         self.model.train()
         if self.has_fixed_statistics(epoch):
             freeze_statistics(self.model)
-        description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
+        description = f"epoch {epoch}/{train.epochs}"
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
-            unread: list[Update] = []  # of which the results may still be on the device
-            for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True), start=1):
+            unread: list[Tensor] = []  # results that may still be on the device
+            for step, share in enumerate(self.shares(batches), start=1):
                 lr = learning_rate(train, (epoch - 1) * len(batches) + step - 1, train.epochs * len(batches))
-                unread.append((step, molecules, self.step(share, lr)))
-                if len(unread) == self.step.updates_per_reading or step == len(batches):
-                    losses = self.losses(unread, epoch)
-                    for (_, learnt, _), loss in zip(unread, losses, strict=True):
-                        total_loss += loss * len(learnt)
-                        bar.update(len(learnt))
-                    bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
+                unread.append(self.update(share, lr))
+                if len(unread) == self.updates_per_reading or step == len(batches):
+                    first = step - len(unread)
+                    for number, (loss, norm) in enumerate(torch.stack(unread).tolist(), start=first):
+                        if not (math.isfinite(loss) and math.isfinite(norm)):
+                            where = f"epoch {epoch}, step {number + 1}, molecules {self.suspects(batches[number])}"
+                            advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
+                            problem = f"loss {loss}, gradient norm {norm} in {where} of the training split"
+                            raise InputError(f"{problem}: {advice}")
+                        total_loss += loss * len(batches[number])
+                    bar.update(sum(map(len, batches[first:step])))
+                    bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
                     unread.clear()
         return total_loss / len(self.train), lr
 
-    def losses(self, updates: list[Update], epoch: int) -> list[float]:
-        """Reads the losses of updates from the device; raises InputError if a loss or gradient is not finite."""
-        read = torch.stack([loss_and_norm for _, _, loss_and_norm in updates]).tolist()
-        for (step, molecules, _), (loss, gradient_norm) in zip(updates, read, strict=True):
-            if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                where = f"epoch {epoch}, step {step}, molecules {self.suspects(molecules).tolist()}"
-                advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
-                problem = f"loss {loss}, gradient norm {gradient_norm} in {where} of the training split"
-                raise InputError(f"{problem}: {advice}")
-        return [loss for loss, _ in read]
-
     @torch.no_grad()
-    def suspects(self, molecules: np.ndarray) -> np.ndarray:
+    def suspects(self, molecules: np.ndarray) -> list[int]:
         """The molecules whose own loss is not finite, or all. For a failed run: resets running statistics."""
         for module in self.model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -297,22 +262,23 @@ class Trainer:
         batches = (self.train.batch([molecule]).to(self.device) for molecule in molecules)
         losses = [find_loss(self.model, self.objective, self.config.train.precision, batch) for batch in batches]
         wrong = ~torch.stack(losses).isfinite().cpu().numpy()
-        return molecules[wrong] if wrong.any() else molecules
+        return (molecules[wrong] if wrong.any() else molecules).tolist()
 
     def evaluate(self, epoch: int) -> float:
         """The validation score, with BatchNorm statistics of the current weights unless they are fixed."""
-        with autocast(self.config.train.precision, self.device):
-            if not self.has_fixed_statistics(epoch):
-                reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
-            self.evaluated.eval()
-            try:
-                return self.objective.score(self.evaluated)
-            except InputError as error:
-                advice = "lower the learning rate; the last checkpoint is intact"
-                raise InputError(f"in epoch {epoch} {error}: {advice}") from None
+        if not self.has_fixed_statistics(epoch):
+            self.reestimate(self.evaluated, epoch)
+        try:
+            with autocast(self.config.train.precision, self.device):
+                return self.objective.score(self.evaluated.eval())
+        except InputError as error:
+            advice = "lower the learning rate; the last checkpoint is intact"
+            raise InputError(f"in epoch {epoch} {error}: {advice}") from None
 
-    def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
+    def reestimate(self, model: Network, epoch: int) -> None:
+        """Recomputes the statistics of BatchNorm from random batches of another order than that of any epoch."""
         train = self.config.train
-        other_order = -epoch % 2**31  # than that of any epoch
-        batches = epoch_batches(len(self.train), train.batch_size, train.seed, other_order)
-        return (share.batch for share in self.step.shares(batches[:REESTIMATE_BATCHES]))
+        batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
+        shares = self.shares(batches[:REESTIMATE_BATCHES])
+        with autocast(train.precision, self.device):
+            reestimate_batch_norm(model, model.encode, (batch for batch, _ in shares))

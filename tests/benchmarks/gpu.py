@@ -27,18 +27,15 @@ import torch
 from ours import read
 from run import call
 from safetensors.torch import load_file, save_file
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
-from graphormer_sepnorm.config import TaskConfig, TrainConfig
+from graphormer_sepnorm.chem.features import FOR_TABLES
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_memory, to_tensors
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import RECIPES, Recipe
-from graphormer_sepnorm.training.objectives import LabelObjective
-from graphormer_sepnorm.training.optimizers import make_optimizers
+from graphormer_sepnorm.recipes import RECIPES, Recipe, task_config
+from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.training.pretrain import SIZES
-from graphormer_sepnorm.training.trainer import Step
+from graphormer_sepnorm.training.trainer import Trainer
 
 MODELS: dict[str, tuple[Recipe, int]] = {
     "slim": (RECIPES["slim"], 1),
@@ -49,17 +46,13 @@ BATCH_SIZES = (64, 256, 1024)
 PEER_HOPS = 20
 
 
-def make_step(recipe: Recipe, data: MoleculeDataset, train: TrainConfig, compiled: bool, device: torch.device) -> Step:
-    """The trainer's updates of a model with random weights."""
-    found = FEATURIZERS[FOR_TABLES]
-    names = tuple(map(str, range(data.y.shape[1])))
-    objective = LabelObjective(TaskConfig("regression", "mae", names), data, data, device)
-    model = Network(recipe.architecture(found.atom_sizes, found.bond_sizes, len(names))).to(device).train()
-    ema = get_ema_multi_avg_fn(train.averaging)
-    average = AveragedModel(model, multi_avg_fn=ema) if train.averaging else None
-    if compiled:
-        model.compile(dynamic=True)
-    return Step(model, objective, data, train, make_optimizers(model, train), average)
+def make_trainer(recipe: Recipe, data: MoleculeDataset, device: str) -> Trainer:
+    """Of a model with random weights."""
+    task = TaskConfig("regression", "mae", tuple(map(str, range(data.y.shape[1]))))
+    with computing(choose(device)):
+        trainer = Trainer(task_config("gpu", FOR_TABLES, task, recipe), data, data)
+    trainer.model.train()
+    return trainer
 
 
 def random_batches(molecules: int, batch_size: int) -> list[np.ndarray]:
@@ -69,11 +62,11 @@ def random_batches(molecules: int, batch_size: int) -> list[np.ndarray]:
     return [order[a : a + batch_size] for order in passes for a in range(0, molecules - batch_size + 1, batch_size)]
 
 
-def updates(step: Step, batches: list[np.ndarray], lr: float) -> Iterator[None]:
+def updates(trainer: Trainer, batches: list[np.ndarray]) -> Iterator[None]:
     """Endless updates, read every hundred."""
     taken = []
-    for share in itertools.chain.from_iterable(step.shares(batches) for _ in itertools.count()):
-        taken.append(step(share, lr))
+    for share in itertools.chain.from_iterable(trainer.shares(batches) for _ in itertools.count()):
+        taken.append(trainer.update(share, trainer.config.train.lr))
         if len(taken) == 100:
             torch.stack(taken).tolist()
             taken.clear()
@@ -109,8 +102,9 @@ def own_row(name: str, batch_size: int, compiled: bool, graphs: Graphs, args: ar
     """Ours: the median of three times over ``args.seconds``, after updates that compile and allocate."""
     device, (recipe, tasks) = torch.device(args.device), MODELS[name]
     data = in_memory(graphs.with_targets(np.tile(graphs.y, (1, tasks))), recipe.architecture((1,), (1,)).encodings)
-    train = replace(recipe.train, batch_size=batch_size, precision="bf16-mixed", start_from=None, frozen_epochs=0)
-    running = updates(make_step(recipe, data, train, compiled, device), random_batches(len(data), batch_size), train.lr)
+    plain = replace(recipe.train, precision="bf16-mixed", start_from=None, frozen_epochs=0)
+    recipe = replace(recipe, train=replace(plain, batch_size=batch_size, compile=compiled))
+    running = updates(make_trainer(recipe, data, args.device), random_batches(len(data), batch_size))
     first = timed(running, args.warmup, device)
     count = max(1, round(args.seconds / 3 / (timed(running, args.warmup, device) / args.warmup)))
     if device.type == "cuda":

@@ -60,12 +60,12 @@ def test_updates_do_not_synchronise(recipe, precision):
     """After some that allocate; batches come from another thread, as in training."""
     trainer = trainer_of(config_of(recipe, precision))
     trainer.model.train()
-    for share in trainer.step.shares(BATCHES):
-        trainer.step(share, 1e-3)
+    for share in trainer.shares(BATCHES):
+        trainer.update(share, 1e-3)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        found = [trainer.step(share, 1e-3) for share in trainer.step.shares(BATCHES)]
+        found = [trainer.update(share, 1e-3) for share in trainer.shares(BATCHES)]
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert torch.stack(found).isfinite().all()

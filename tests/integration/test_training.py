@@ -17,7 +17,7 @@ from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon
-from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer, epoch_batches, learning_rate
+from graphormer_sepnorm.training.trainer import Share, Trainer, epoch_batches, learning_rate
 from tests.robustness.tiny_run import update as update_by
 from tests.tiny import recorder
 
@@ -79,16 +79,16 @@ def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monke
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
     run = recorder(run_config, train, val, tmp_path)
     trainer = run.trainer
-    update, average = Step.__call__, {}
+    update, average = Trainer.update, {}
 
-    def recording(step: Step, share: BatchShare, lr: float) -> torch.Tensor:
-        done = update(step, share, lr)
+    def recording(trainer: Trainer, share: Share, lr: float) -> torch.Tensor:
+        done = update(trainer, share, lr)
         for name, value in trainer.model.named_parameters():
             now = value.detach().clone()
             average[name] = 0.9 * average[name] + 0.1 * now if name in average else now
         return done
 
-    monkeypatch.setattr(Step, "__call__", recording)
+    monkeypatch.setattr(Trainer, "update", recording)
     next(run.epochs())
     kept, config, facts = checkpoint.load_model(tmp_path)
     for name, value in kept.named_parameters():
@@ -245,7 +245,7 @@ def test_losses_that_are_read_in_groups_are_those_of_each_update(run_config):
     config = replace(run_config, model=model, train=replace(run_config.train, batch_size=4))
     data = molecules(16, config)
     single, grouped = Trainer(config, data, data), Trainer(config, data, data)
-    grouped.step.updates_per_reading = 3
+    grouped.updates_per_reading = 3
     assert single.run_epoch(1).train_loss == grouped.run_epoch(1).train_loss
     last = int(epoch_batches(16, 4, config.train.seed, 2)[3][0])
     data.shards[0].arrays["rrwp"][data.shards[0].rows("pair", last)] = np.nan

@@ -49,8 +49,8 @@ def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer:
 
 
 def update(trainer: Trainer, molecules: np.ndarray, lr: float = 1e-3) -> torch.Tensor:
-    (share,) = trainer.step.shares([molecules])
-    return trainer.step(share, lr)
+    (share,) = trainer.shares([molecules])
+    return trainer.update(share, lr)
 
 
 def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, **changes) -> None:

@@ -29,7 +29,7 @@ def test_a_recipe_for_other_features_is_refused(tmp_path):
     config = dataset_config("zinc-subset", TrainConfig())
     architecture = recipe_of(config, tmp_path).architecture
     with pytest.raises(InputError, match="'zinc' features"):
-        task_config("ogbg-molhiv", "ogb", config.task, TrainConfig(), None, architecture)
+        task_config("ogbg-molhiv", "ogb", config.task, Recipe(architecture, TrainConfig()))
 
 
 def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():

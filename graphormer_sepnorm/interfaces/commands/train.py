@@ -133,7 +133,7 @@ def train(
         if not run.resume:
             options = on_better_scales(options, content)
         task_asked = table_task(options)
-        config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
+        config = task_config(TABLE, options.featurizer, task_asked, replace(recipe, train=train_config), run.norm)
     if run.norm is not None and (start := config.train.start_from) is not None:
         raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
     config = from_weights(config, run.start, run.freeze)

@@ -77,7 +77,7 @@ def tune(
     content = read_whole(path, *map(table.get, ("smiles_column", "delimiter", "sheet")))
     options, sentences = detected(path, content, table, task, train.seed)
     say_once(sentences)
-    config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
+    config = task_config(TABLE, options.featurizer, table_task(options), replace(recipe, train=train))
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)
     try:

@@ -139,7 +139,7 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
     bonds = {(i, j): int(b) + 1 for (i, j), b in zip(graph.edge_index.t().tolist(), graph.edge_attr, strict=True)}
     d = distances(10, bonds)
     packed = pack_data([graph], (3,))
-    spd, path_bonds = graph_algorithms.shortest_paths(*adjacency(packed), 4)
+    spd, path_bonds = graph_algorithms.shortest_paths(adjacency(packed), 4)
     for i in range(10):
         for j in range(10):
             assert spd[10 * i + j] == d[i][j]

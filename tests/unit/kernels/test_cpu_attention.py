@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from graphormer_sepnorm.kernels.cpu import embedding_sum
-from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, ScoreValues, attention, lay_out
+from graphormer_sepnorm.kernels.cpu_attention import FusedAttention
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
 
@@ -32,7 +32,6 @@ class Case:
 
     def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1, with_factor: bool = False):
         self.sizes, self.ptr, self.heads = sizes, torch.tensor([0, *sizes]).cumsum(0), heads
-        self.layout = ScoreLayout.from_ptr(self.ptr, heads)
         tokens, pairs = len(sizes) + sum(sizes), sum(n * n for n in sizes)
         self.qkv = [torch.randn(tokens, 3 * heads * d).requires_grad_() for _ in range(layers)]
         self.pair_bias = torch.randn(pairs, heads).requires_grad_()
@@ -41,15 +40,12 @@ class Case:
         self.leaves = [*self.qkv, self.pair_bias, self.cls_bias, *([self.pair_factor] if with_factor else [])]
         self.weights = [torch.randn(tokens, heads * d) for _ in range(layers)]
 
-    def bias(self) -> ScoreValues:
-        return lay_out(self.pair_bias, self.cls_bias, self.layout)
-
-    def factor(self) -> ScoreValues | None:
-        return None if self.pair_factor is None else lay_out(self.pair_factor, torch.ones(self.heads), self.layout)
+    def attend(self) -> FusedAttention:
+        return FusedAttention(self.ptr, self.pair_bias, self.cls_bias, self.pair_factor)
 
     def run(self, dropout: float = 0.0) -> list[Tensor]:
-        bias, factor = self.bias(), self.factor()
-        return [attention(qkv, bias, self.layout, dropout, factor) for qkv in self.qkv]
+        attend = self.attend()
+        return [attend(qkv, dropout) for qkv in self.qkv]
 
     def loss(self, outs: list[Tensor]) -> Tensor:
         return sum((out * weight).sum() for out, weight in zip(outs, self.weights, strict=True))
@@ -118,7 +114,7 @@ def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
             for column, row in enumerate(tokens_of(case, molecule)[first : first + d]):
                 values[row, :, column] = n + 1
         torch.manual_seed(seed)
-        out = attention(qkv, zero.bias(), zero.layout, dropout).view(-1, case.heads, d)
+        out = zero.attend()(qkv, dropout).view(-1, case.heads, d)
         for molecule in range(len(case.sizes)):
             keys = factors[molecule][:, :, first : first + d]
             keys.copy_(out[tokens_of(case, molecule), :, : keys.shape[2]].transpose(0, 1))
@@ -140,11 +136,11 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
 def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor):
     case = Case(SIZES["mixed"], 2, 10, with_factor=with_factor)
     (qkv,), width, batch = case.qkv, 20, len(case.sizes)
-    bias, factor = case.bias(), case.factor()
+    attend = case.attend()
     torch.manual_seed(5)
-    whole = attention(qkv, bias, case.layout, dropout, factor)[:batch]
+    whole = attend(qkv, dropout)[:batch]
     torch.manual_seed(5)
-    alone = attention(qkv[:, width:], bias, case.layout, dropout, factor, cls=qkv[:batch, :width])
+    alone = attend.of_cls(qkv[:batch, :width], qkv[:, width:], dropout)
     assert torch.equal(alone, whole)
     weights = case.weights[0][:batch]
     losses = ((out * weights).sum() for out in (alone, whole))
@@ -280,22 +276,22 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 def test_inputs_are_checked():
     case = Case([3, 4], 2, 10)
-    bias, qkv = case.bias(), case.qkv[0].detach()
+    attend, qkv = case.attend(), case.qkv[0].detach()
     with pytest.raises(TypeError, match=r"rows must be a torch\.float32 CPU tensor"):
-        attention(qkv.double(), bias, case.layout, 0.0)
+        attend(qkv.double(), 0.0)
     with pytest.raises(ValueError, match="rows must have the shape"):
-        attention(qkv[1:], bias, case.layout, 0.0)
-    with pytest.raises(ValueError, match="factor must have"):
-        attention(qkv, bias, case.layout, 0.0, Case([3, 5], 2, 10).bias())
+        attend(qkv[1:], 0.0)
+    with pytest.raises(ValueError, match="pairs must have the shape"):
+        FusedAttention(case.ptr, case.pair_bias, case.cls_bias, Case([3, 5], 2, 10).pair_bias)
     with pytest.raises(ValueError, match="at least one atom"):
-        ScoreLayout.from_ptr(torch.tensor([0, 3, 3]), 2)
+        FusedAttention(torch.tensor([0, 3, 3]), case.pair_bias, case.cls_bias)
 
 
 def test_non_contiguous_inputs():
     case = Case(SIZES["mixed"], 2, 10)
     (expected,) = case.run()
     strided = case.qkv[0].t().contiguous().t()
-    assert torch.equal(attention(strided, case.bias(), case.layout, 0.0), expected)
+    assert torch.equal(case.attend()(strided, 0.0), expected)
 
 
 @pytest.mark.slow

@@ -94,7 +94,6 @@ def test_another_format_is_refused_with_advice(tmp_path, number, advice):
 def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
     with pytest.raises(InputError, match=r"^adme combines 5 networks, a \w+, .*, so it has no single embedding: "):
         load_embedder("adme")
-    recipe = RECIPES["slim"]
-    config = task_config("table.csv", "mol", tiny_model("mol")[1].task, recipe.train, architecture=recipe.architecture)
+    config = task_config("table.csv", "mol", tiny_model("mol")[1].task, RECIPES["slim"])
     with pytest.raises(InputError, match=r"training cannot start from it: choose one network, such as foundation$"):
         starting_from(config, "adme")

@@ -17,7 +17,7 @@ from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, read_conf
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.recipes import RECIPES, find_recipe, slim, task_config
+from graphormer_sepnorm.recipes import RECIPES, Recipe, find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.search import tune as module
 from graphormer_sepnorm.search.study import (
@@ -122,7 +122,7 @@ def search(path, tmp_path, monkeypatch):
         kind = "regression" if target == "penalized_logp" else "classification"
         options = TableOptions(path, (target,), kind, split="random")
         train = TrainConfig(epochs=EPOCHS, seed=seed)
-        config = task_config(TABLE, "mol", table_task(options), train, architecture=slim)
+        config = task_config(TABLE, "mol", table_task(options), Recipe(slim, train))
         limits = SearchLimits(trials, processes, seconds)
         run.recipe = config
         return tune(options, config, tmp_path / out, limits, **{"compare": False, **more})
@@ -313,7 +313,7 @@ def test_what_cannot_be_searched_is_refused_first(path, tmp_path, monkeypatch, c
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     options = TableOptions(path, ("penalized_logp",), **columns)
-    config = task_config(TABLE, "mol", table_task(options), TrainConfig(), architecture=slim)
+    config = task_config(TABLE, "mol", table_task(options), RECIPES["slim"])
     with pytest.raises(InputError, match=problem):
         tune(options, config, tmp_path / "study", SearchLimits(1), frozenset(fixed))
     assert not (tmp_path / "study").exists()
@@ -326,9 +326,7 @@ TASK = TaskConfig("regression", "mae", ("y",))
 
 
 def config_of(recipe: str = "slim", *settings: str, task: TaskConfig = TASK):
-    found = RECIPES[recipe]
-    config = task_config("table.csv", "mol", task, found.train, architecture=found.architecture)
-    return with_settings(config, settings)
+    return with_settings(task_config("table.csv", "mol", task, RECIPES[recipe]), settings)
 
 
 @pytest.mark.slow
@@ -412,7 +410,7 @@ def table(tmp_path_factory) -> tuple[StudyFolder, Config]:
     folder = tmp_path_factory.mktemp("table")
     sample_table()[:60].to_csv(folder / "mols.csv", index=False)
     options = TableOptions(str(folder / "mols.csv"), ("penalized_logp",), split="random")
-    config = task_config(TABLE, "mol", table_task(options), TrainConfig(epochs=2), architecture=slim)
+    config = task_config(TABLE, "mol", table_task(options), Recipe(slim, TrainConfig(epochs=2)))
     config = replace(config, model=replace(config.model, layers=1, width=16, ffn_width=16, heads=2))
     write_labelled(folder / "study", read_labelled(options, "mol"), config, options)
     return StudyFolder(folder / "study"), config

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.recipes import task_config
+from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, read_labelled, table_task
 from graphormer_sepnorm.tables.prepared_table import rows_of_split, table_dataset, write_labelled
 from graphormer_sepnorm.tables.splits import Duplicate
@@ -28,7 +27,7 @@ def folder(tmp_path):
 
 
 def write(folder, labelled=LABELLED, featurizer="ogb", options=OPTIONS):
-    config = task_config("table.csv", featurizer, table_task(options), TrainConfig())
+    config = task_config("table.csv", featurizer, table_task(options), RECIPES["slim"])
     write_labelled(folder, labelled, config, options)
 
 

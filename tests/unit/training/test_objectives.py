@@ -17,7 +17,7 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import predict_dataset
-from graphormer_sepnorm.recipes import foundation_small, task_config
+from graphormer_sepnorm.recipes import Recipe, foundation_small, task_config
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.tasks import METRICS, make_task
 from graphormer_sepnorm.training.objectives import (
@@ -60,7 +60,7 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 @pytest.fixture(scope="module")
 def trained(objective, corpus):
     train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
-    config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
+    config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), Recipe(tiny, train))
     data = prepared_corpus(corpus, config, "contract")
     trainer = Trainer(config, data, data, make_objective=objective.objective)
     return trainer, list(trainer.epochs())

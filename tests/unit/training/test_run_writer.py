@@ -23,7 +23,7 @@ from graphormer_sepnorm.training.run_writer import (
     state_of,
     training_alone,
 )
-from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer
+from graphormer_sepnorm.training.trainer import Share, Trainer
 from tests import tiny
 from tests.robustness.tiny_run import tiny_config
 
@@ -102,18 +102,18 @@ def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_writte
 @pytest.mark.slow
 def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clock, monkeypatch):
     """During the fourth epoch, when weights have changed."""
-    config, update = recorder.trainer.config, Step.__call__
+    config, update = recorder.trainer.config, Trainer.update
     recorder.trainer.config = replace(config, train=replace(config.train, epochs=6))
     states = []
 
-    def interrupted(step: Step, share: BatchShare, lr: float) -> Tensor:
+    def interrupted(trainer: Trainer, share: Share, lr: float) -> Tensor:
         if recorder.trainer.progress.epoch == 3:
             states.append({name: tensor.clone() for name, tensor in state_of(recorder.trainer)[0].items()})
             if len(states) == 3:
                 raise Interrupted(2)
-        return update(step, share, lr)
+        return update(trainer, share, lr)
 
-    monkeypatch.setattr(Step, "__call__", interrupted)
+    monkeypatch.setattr(Trainer, "update", interrupted)
     with pytest.raises(Interrupted):
         recorder.train()
     assert on_disk(recorder.run)[:2] == (3, 3)
