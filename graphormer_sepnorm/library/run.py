@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from itertools import compress, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,8 +24,8 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
-from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Report, Selection, best_rows, read_report
+from graphormer_sepnorm.library import part_writer as parts
+from graphormer_sepnorm.library.part_writer import HERE, Assignment, Models, PartOptions, Processes, Report, Selection
 from graphormer_sepnorm.output.resumable_writer import job_digest
 from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
@@ -55,13 +55,12 @@ class Manifest:
     options: PartOptions
     partitions: dict[str, str]  # digest of each file by name; "" if it cannot be read
 
+    def as_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=1).encode()
+
     def job(self) -> str:
         """Digest of everything that a part depends on apart from its partition."""
-        return hashlib.sha256(as_json(replace(self, partitions={}))).hexdigest()
-
-
-def as_json(manifest: Manifest) -> bytes:
-    return json.dumps(asdict(manifest), indent=1).encode()
+        return hashlib.sha256(replace(self, partitions={}).as_json()).hexdigest()
 
 
 def choose_rows(
@@ -80,21 +79,14 @@ def choose_rows(
 
 
 def predict_library(
-    predictor: PredictingModel,
-    source: str,
-    out: Path,
-    options: PartOptions,
-    scheduler: str | None = None,
-    workers: int | None = None,
-    device: str = "auto",
-    is_own: bool = False,
+    model: PredictingModel, source: str, out: Path, options: PartOptions, where: Processes = HERE, is_own: bool = False
 ) -> dict:
     """Writes the predictions of all partitions that have none yet; ``is_own`` folders may lose those of other jobs."""
     files = find_partitions(source)
     check_folder(out)
     busy = f"another process is writing to {out}: wait for it, or choose another folder"
     with locked(out / LOCK, busy), removing_failed(out):
-        models = job_digest(predictor, (), predictor.featurizer, predictor.digest)
+        models = job_digest(model, (), model.featurizer, model.digest)
         with ThreadPoolExecutor(available_cores()) as threads:
             digests = dict(zip(files, threads.map(digest_of_file, files.values()), strict=True))
         manifest = Manifest(__version__, models, options, digests)
@@ -103,15 +95,15 @@ def predict_library(
         reports = finished(assignments)
         if missing := [each for each in assignments if each.part not in reports]:
             (out / SUCCESS).unlink(missing_ok=True)
-            plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
+            plugin = Models(model, options, where.device, f"graphormer-sepnorm-{manifest.job()}")
             with advising(AGAIN):
-                reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
+                reports |= compute(missing, plugin, where, is_told=len(files) > 1 or bool(where.scheduler))
         done = reports.values()
         summary: dict = {name: sum(getattr(each, name) for each in done) for name in ("rows", "unreadable", "kept")}
         cpu_seconds, memory = round(sum(each.cpu_seconds for each in done), 1), max(each.memory_mib for each in done)
         summary |= {"partitions": len(done), "output": str(out), "cpu_seconds": cpu_seconds, "memory_mib": memory}
         if options.selection.keep_top is not None:
-            write_top(assignments, reports, len(options.of_predictions(predictor).all), options.selection, out / TOP)
+            write_top(assignments, reports, len(options.of_predictions(model).all), options.selection, out / TOP)
             summary["top"] = str(out / TOP)
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
@@ -135,9 +127,8 @@ def check_folder(out: Path) -> None:
     if is_table_name(out) or (out.exists() and not out.is_dir()):
         words = "sounds like" if is_table_name(out) else "is"
         raise InputError(f"predictions of a library need a folder, and {out} {words} a file: choose another -o")
-    if not out.is_dir() or (out / MANIFEST).exists():
-        return
-    if any(path.name != LOCK and not path.name.startswith(f".{MANIFEST}.") for path in out.iterdir()):
+    names = [path.name for path in out.glob("*")]
+    if MANIFEST not in names and any(name != LOCK and not name.startswith(f".{MANIFEST}.") for name in names):
         raise InputError(f"{out} holds other files: choose a new folder")
 
 
@@ -177,26 +168,22 @@ def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
         if before != manifest and not removed_job(folder, always=is_own):
             if before is None:
                 raise InputError(f"{path} is damaged: choose a new folder")
-            differs = {
-                "version of the package": before.version != manifest.version,
-                "models": before.models != manifest.models,
-                "options": before.options != manifest.options,
-                "input": before.partitions.keys() != manifest.partitions.keys(),
-            }
-            if others := " and ".join(compress(differs, differs.values())):
+            names = ("version of the package", "models", "options", "input")
+            facts = [(each.version, each.models, each.options, each.partitions.keys()) for each in (before, manifest)]
+            if others := " and ".join(name for name, was, now in zip(names, *facts, strict=True) if was != now):
                 raise InputError(f"{folder} was begun with other {others}: remove it, or choose another -o")
-    write_atomically(path, as_json(manifest))
+    write_atomically(path, manifest.as_json())
 
 
 def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> list[Assignment]:
     """The assignment of each partition; raises InputError if two have the same part."""
     job = manifest.job()
-    parts = [os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files]
-    if len(set(parts)) < len(parts):
+    paths = [os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files]
+    if len(set(paths)) < len(paths):
         raise InputError("two partitions have names that differ only in .parquet: rename one")
     return [
         Assignment(str(path), part, job, manifest.partitions[name], name)
-        for (name, path), part in zip(files.items(), parts, strict=True)
+        for (name, path), part in zip(files.items(), paths, strict=True)
     ]
 
 
@@ -204,7 +191,7 @@ def finished(assignments: list[Assignment]) -> dict[str, Report]:
     """The reports of the complete parts; raises InputError if one is of another job or content."""
     done = {}
     for each in assignments:
-        if report := read_report(Path(each.part)):
+        if report := parts.read_report(Path(each.part)):
             if (report.job, report.content) != (each.job, each.content):
                 problem = f"{each.source} has changed since {each.part} was written"
                 raise InputError(f"{problem}: remove the part to compute it again, or choose a new folder")
@@ -212,20 +199,18 @@ def finished(assignments: list[Assignment]) -> dict[str, Report]:
     return done
 
 
-def compute(
-    missing: list[Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
-) -> dict[str, Report]:
-    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too."""
+def compute(missing: list[Assignment], models: Models, processes: Processes, is_told: bool) -> dict[str, Report]:
+    """Writes the missing parts, and reports failed partitions immediately, and, if ``is_told``, the processes."""
     reports: dict[str, Report] = {}
     failed: dict[str, str] = {}
     try:
         with (
-            connected(scheduler, min(workers or available_cores(), len(missing))) as client,
+            parts.connected(processes, len(missing)) as client,
             tqdm(total=len(missing), unit=" partitions", disable=None) as bar,
         ):
-            if announced:
-                tqdm.write(describe(client), sys.stderr)
-            for assignment, outcome in compute_parts(client, models, missing):
+            if is_told:
+                tqdm.write(parts.describe(client), sys.stderr)
+            for assignment, outcome in parts.compute_parts(client, models, missing):
                 if isinstance(outcome, Report):
                     reports[assignment.part] = outcome
                 elif isinstance(outcome, OSError) and outcome.errno in DISK_FULL:  # the others would fail too
@@ -249,15 +234,17 @@ def compute(
 
 def why_failed(error: BaseException) -> str:
     """Why a partition failed, in one line."""
-    if isinstance(error, InputError):
-        return str(error)
     if isinstance(error, KilledWorker):
         return "the workers that computed it were killed, perhaps for want of memory"
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def write_top(
-    assignments: list[Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
+    assignments: list[Assignment],
+    reports: dict[str, Report],
+    added: int,
+    selection: Selection,
+    path: Path,
 ) -> None:
     """Writes the best rows of all parts, best first, with the name of their partition."""
     assert selection.keep_top is not None
@@ -280,7 +267,7 @@ def write_top(
     try:
         with replacing(path) as file:
             tables = map(rows_of_part, assignments)
-            pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
+            pq.write_table(parts.best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 

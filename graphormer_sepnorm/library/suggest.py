@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import starmap
+from itertools import compress, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.part_writer import HERE, PartOptions, Processes, Selection
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.output.column import shown_decimals
@@ -61,34 +61,31 @@ class SuggestRequest:
     profile: Profile | None = None  # ranks by the probability of all its criteria, or by hypervolume
 
     def __post_init__(self) -> None:
-        of_target = (self.target, self.minimize, self.best, self.kappa)
-        is_of_target = of_target != (None, False, None, type(self).kappa)
+        default = type(self).kappa
+        is_of_target = (self.target, self.minimize, self.best, self.kappa) != (None, False, None, default)
+        is_by_bound = self.by == "confidence-bound"
         problems = {
             f"-n {self.count}: ask for one molecule or more": self.count < 1,
             f"--distance {self.distance:g}: a Tanimoto distance is between 0 and 1": not 0 <= self.distance <= 1,
             f"--kappa {self.kappa:g}: choose 0 or more": not (math.isfinite(self.kappa) and self.kappa >= 0),
-            f"--kappa is for --by confidence-bound, not for --by {self.by}": (
-                self.kappa != type(self).kappa and self.by != "confidence-bound"
-            ),
+            f"--kappa is for --by confidence-bound, not for --by {self.by}": self.kappa != default and not is_by_bound,
             f"--best is for --by expected-improvement, not for --by {self.by}": (
                 self.best is not None and self.by != "expected-improvement"
             ),
             "--profile ranks by all its criteria, or --by hypervolume: omit --target, --minimize, --best, --kappa": (
-                self.profile is not None and (is_of_target or self.by not in ("confidence-bound", "hypervolume"))
+                self.profile and (is_of_target or self.by not in ("confidence-bound", "hypervolume"))
             ),
             "--by hypervolume is for the criteria of a --profile": self.by == "hypervolume" and not self.profile,
         }
-        if sentences := [words for words, is_found in problems.items() if is_found]:
-            raise InputError(sentences[0])
+        for words in compress(problems, problems.values()):
+            raise InputError(words)
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
     """The ranking criterion of the molecules; raises InputError where the model does not support it."""
-    targets, target = ", ".join(predictor.targets), request.target
-    if target is None:
-        if len(predictor.targets) > 1:
-            raise InputError(f"the model predicts {targets}: choose one of them with --target")
-        target = predictor.targets[0]
+    targets, target = ", ".join(predictor.targets), request.target or predictor.targets[0]
+    if request.target is None and len(predictor.targets) > 1:
+        raise InputError(f"the model predicts {targets}: choose one of them with --target")
     if target not in predictor.targets:
         names = targets + did_you_mean(target, predictor.targets)
         raise InputError(f"--target {target} is not a target of the model, which predicts {names}")
@@ -112,20 +109,19 @@ def suggest(
     out: Path,
     request: SuggestRequest,
     options: PartOptions | None = None,
-    scheduler: str | None = None,
-    workers: int | None = None,
-    device: str = "auto",
+    where: Processes = HERE,
     for_people: bool = False,
 ) -> dict:
     """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``."""
-    if is_standard_output(out) and scheduler:
+    if is_standard_output(out) and where.scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
     find_output_writer(out)
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
     acquisition = None if request.profile else acquisition_of(predictor, request)
-    count = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
-    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + count
+    domains = [model.trust.domain for model in parts_of(predictor) if model.trust]
+    known = sum(len(domain.bits) for domain in domains)  # all of them can be among the best
+    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
     is_volume = request.by == "hypervolume"
     of_profile = IMPROVEMENT if is_volume else PROBABILITY
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
@@ -133,13 +129,20 @@ def suggest(
     profile = request.profile and replace(request.profile, with_hypervolume=is_volume)
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=profile)
     with folder_of_parts(out) as folder:
-        result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
-        columns, pool = read_pool(predictor, source, Path(result["top"]), options)
-        fresh = without_known(predictor, pool)
-        if not fresh:
+        result = predict_library(predictor, source, folder, options, where, is_own=True)
+        columns, pool = read_pool(predictor, source, Path(result["top"]), options, domains)
+        first: dict[str, Candidate] = {}
+        for each in pool:
+            if not domains or not all(domain.knows(each.mol) for domain in domains):
+                first.setdefault(molecule_key(each.mol), each)
+        if not (fresh := first.values()):
             which = "all readable ones" if len(pool) < size else f"its best {size:,} rows"
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
-        picked = pick(fresh, request)
+        picked: list[Candidate] = []
+        for warned in (False, True):
+            some = [each for each in fresh if bool(each.warning) == warned]
+            places = pick_diverse([each.mol for each in some], request.count - len(picked), request.distance)
+            picked += [some[place] for place in places]
         options = replace(options, answers=replace(options.answers, domain=predictor.trust is not None))
         similarity = write_picked(predictor, source, out, columns, picked, options, for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
@@ -183,7 +186,7 @@ class Candidate(NamedTuple):
 
 
 def read_pool(
-    predictor: PredictingModel, source: str, top: Path, options: PartOptions
+    predictor: PredictingModel, source: str, top: Path, options: PartOptions, domains: list[Domain]
 ) -> tuple[list[str], list[Candidate]]:
     """The columns of the library ``source``, and the rows of ``top.parquet`` in them, best first."""
     with pq.ParquetFile(top) as file:
@@ -199,11 +202,10 @@ def read_pool(
         places, notations = as_there[name]
         row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
         rows.append(row)
-        of_places = dict(zip(asked, notations, strict=True))
-        samples.append(read_samples(asked, of_places, [row])[0] if asked else row.smiles)
+        samples.append(read_samples(asked, dict(zip(asked, notations, strict=True)), [row])[0] if asked else row.smiles)
     molecules = read_molecules(predictor.featurizer, samples)
-    told = [domain.warnings_on(molecules) for domain in domains_of(predictor)]
-    warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
+    told = zip([""] * len(rows), *(domain.warnings_on(molecules) for domain in domains), strict=True)
+    warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in told]
     mols = [mol for mol in molecules.mols if mol is not None]  # all, as what was ranked could be read
     return columns, list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
 
@@ -221,41 +223,15 @@ def reading_of(
     return [columns.index(name) for name in own if name in columns], [notations[place] for place in places]
 
 
-def domains_of(predictor: PredictingModel) -> list[Domain]:
-    return [model.trust.domain for model in parts_of(predictor) if model.trust]
-
-
-def without_known(predictor: PredictingModel, pool: list[Candidate]) -> list[Candidate]:
-    """The rows of molecules that were not measured by all models, each molecule once."""
-    first: dict[str, Candidate] = {}
-    domains = domains_of(predictor)
-    for each in pool:
-        if not domains or not all(domain.knows(each.mol) for domain in domains):
-            first.setdefault(molecule_key(each.mol), each)
-    return list(first.values())
-
-
-def pick(pool: list[Candidate], request: SuggestRequest) -> list[Candidate]:
-    """The molecules to suggest, as ``pick_diverse``; those with a warning after all others."""
-    picked: list[Candidate] = []
-    for warned in (False, True):
-        some = [each for each in pool if bool(each.warning) == warned]
-        places = pick_diverse([each.mol for each in some], request.count - len(picked), request.distance)
-        picked += [some[place] for place in places]
-    return picked
-
-
 def lines_for_people(columns: list[str], predicted: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:
     """Rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
     decimals, chosen, id_column = shown_decimals(predicted.model), predicted.acquisition, id_column_among(columns)
-    decimals_of: dict[str, int | None] = {"similarity": 2}
+    chances = () if chosen else (PROBABILITY, "desirability", IMPROVEMENT)
+    decimals_of: dict[str, int | None] = {"similarity": 2, **dict.fromkeys(chances, 3)}
     for target in [chosen.target] if chosen else predicted.model.targets:
-        decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
-    if chosen:
-        decimals_of[chosen.column] = decimals.get(chosen.target)
-    else:
-        decimals_of |= dict.fromkeys((PROBABILITY, "desirability", IMPROVEMENT), 3)
-    table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
+        names = (target, f"{target}_std", *([chosen.column] if chosen else []))
+        decimals_of |= dict.fromkeys(names, decimals.get(target))
+    table = [["rank", *map(str, range(1, len(rows) + 1))]]
     if id_column is not None:
         table.append([id_column, *(row.fields[columns.index(id_column)] for row in rows)])
     table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])

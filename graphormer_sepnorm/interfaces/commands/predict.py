@@ -1,4 +1,4 @@
-"""The commands on unmeasured molecules: ``predict`` and ``suggest``."""
+"""The commands on unmeasured molecules: ``predict``, ``suggest`` and ``embed``."""
 
 import sys
 import time
@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.shared import (
-    ANSWERS,
-    COMPUTING,
-    OUTPUT,
-    FieldsOf,
-    argument,
-    expanded,
-    option,
-)
+from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, OUTPUT, FieldsOf, argument, option
 from graphormer_sepnorm.options import Answers, Option, Promise, ReadOptions, changed
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -28,6 +21,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.project.profile import Profile
 
 RANKING = "Ranking"
+NETWORK = "Network: a run folder, a weights file, a name such as foundation, or minimol."
 FILE = "A file: .csv, .tsv, .parquet, .xlsx, .sdf"
 WHAT = f"Each MODEL is a {shared.MODEL}. INPUT is SMILES, or a table: {shared.MOLECULE_TABLES}, or - for CSV."
 
@@ -48,7 +42,6 @@ class LibraryOptions:
                 raise InputError(f"{name} {number} is less than 1")
 
 
-@expanded
 def predict(
     *,
     model_and_input: Annotated[list[str], argument("MODEL... INPUT", WHAT, shared.predicting_names)],
@@ -81,6 +74,7 @@ def predict(
     with leaving_at_once():
         from graphormer_sepnorm.output.columns import PredictionColumns
         from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
+        from graphormer_sepnorm.project.log import log_into
         from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import digests_of
@@ -89,8 +83,7 @@ def predict(
         from graphormer_sepnorm.tables.prepared_table import learnt_column
 
     models, source = models_and_source(model_and_input)
-    refuse_unknown(models)
-    judge, conditions, started = read_profile(profile), shared.read_conditions(condition), time.perf_counter()
+    judge, conditions, started = begin(models, profile), shared.read_conditions(condition), time.perf_counter()
     of_library, for_people = isinstance(source, str) and is_library(source, out), out is None and sys.stdout.isatty()
     if of_library and log is not None:
         raise InputError("--log is for tables and SMILES, not for a library")
@@ -111,26 +104,52 @@ def predict(
         predictor, digests = load_for(models, strip_salts, conditions), digests_of(models)
         say_independent(judge, predictor)
         if of_library:
-            parts = import_library()
-            targets = PredictionColumns(predictor, answers).targets
+            parts, targets = import_library(), PredictionColumns(predictor, answers).targets
             rows = parts.choose_rows(targets, library.by, library.keep_top, library.threshold, library.lowest)
             of_rows = (tuple(library.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
             options = parts.PartOptions(rows, *of_rows, precision, answers, profile=judge)
-            result = parts.predict_library(predictor, source, out, options, library.scheduler, library.workers, device)
+            where = parts.Processes(library.scheduler, library.workers, device)
+            result = parts.predict_library(predictor, source, out, options, where)
         else:
             cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
             meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
-            watch, about = None, list(about_models(models)) if out and out.suffix.lower() == ".xlsx" else []
-            if log is not None:
-                from graphormer_sepnorm.project.log import log_into
-
-                watch = log_into(log, predictor, ", ".join(models), digests)
+            watch = None if log is None else log_into(log, predictor, ", ".join(models), digests)
+            about = list(about_models(models)) if out and out.suffix.lower() == ".xlsx" else []
             result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch, about)
             shared.tell(lines_on_rows(result, predictor, answers))
     if for_people:
         shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
     else:
         shared.report_rows(result | {"digest": ", ".join(digests.values())}, time.perf_counter() - started)
+
+
+def begin(models: list[str], profile: str | None) -> "Profile | None":
+    """The profile in a file, if any; raises InputError for names that are no models."""
+    with leaving_at_once():
+        from graphormer_sepnorm.project.profile import Profile
+        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.tables.formats import is_table_name
+
+    for model in models:
+        if is_table_name(model) and not Path(model).is_dir():  # as when the shell expands a pattern without quotes
+            advice = 'name the model first, and put a pattern of files in quotes, such as "library/*.parquet"'
+            raise InputError(f"{model} is a table, not a model: {advice}")
+        resolve_model(model)
+    return None if profile is None else Profile.read(profile)
+
+
+def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
+    """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
+    with leaving_at_once():
+        from graphormer_sepnorm.predict.predictors import stripping_salts
+        from graphormer_sepnorm.predict.side_by_side import parts_of
+        from graphormer_sepnorm.table_model.load import load_predicting_model, unfinished
+
+    predictor = load_predicting_model(models).under(conditions)
+    shared.tell(unfinished(models))
+    for model in parts_of(predictor) if strip_salts else ():
+        stripping_salts(model)
+    return predictor
 
 
 def about_models(models: list[str]) -> Iterator[tuple[str, str]]:
@@ -145,24 +164,9 @@ def about_models(models: list[str]) -> Iterator[tuple[str, str]]:
         yield from {"model": model, **shown_facts(describe_any(resolve_model(model)))}.items()
 
 
-def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
-    """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
-    with leaving_at_once():
-        from graphormer_sepnorm.predict.predictors import stripping_salts
-        from graphormer_sepnorm.predict.side_by_side import parts_of
-        from graphormer_sepnorm.table_model.load import load_predicting_model
-
-    predictor = load_predicting_model(models).under(conditions)
-    shared.say_unfinished(models)
-    for model in parts_of(predictor) if strip_salts else ():
-        stripping_salts(model)
-    return predictor
-
-
 def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) -> Iterator[str]:
     """Sentences on rows outside the training domain, values below 0, and a table without rows."""
     from graphormer_sepnorm.predict.side_by_side import SideBySide
-    from graphormer_sepnorm.runs.numbers import counted
 
     if rows := result["unfamiliar"]:
         count = f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}"
@@ -171,20 +175,12 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         some = " of at least one target" if len(predictor.targets) > 1 else ""
         yield f"{least}{count} outside the training domain{some}{where}"
-    for sentence, rows in result["missing_conditions"].items():
-        yield f"{counted(rows, 'row')}: {sentence}"
+    yield from (f"{counted(rows, 'row')}: {sentence}" for sentence, rows in result["missing_conditions"].items())
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
         advice = "read them as small positive values, or train with --log10, which predicts no negative values"
         yield f"below 0, although all training labels are above 0: {', '.join(places)}; {advice}"
     if not result["rows"]:
         yield "the input has a header but no rows"
-
-
-def read_profile(path: str | None) -> "Profile | None":
-    with leaving_at_once():
-        from graphormer_sepnorm.project.profile import Profile
-
-    return None if path is None else Profile.read(path)
 
 
 def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> None:
@@ -202,17 +198,6 @@ def import_library(purpose: str = "a library") -> ModuleType:
     except ModuleNotFoundError as error:
         raise not_installed(purpose, str(error.name), "scale") from None
     return library
-
-
-def refuse_unknown(models: list[str]) -> None:
-    from graphormer_sepnorm.runs.zoo import resolve_model
-    from graphormer_sepnorm.tables.formats import is_table_name
-
-    for model in models:
-        if is_table_name(model) and not Path(model).is_dir():  # as when the shell expands a pattern without quotes
-            advice = 'name the model first, and put a pattern of files in quotes, such as "library/*.parquet"'
-            raise InputError(f"{model} is a table, not a model: {advice}")
-        resolve_model(model)
 
 
 def suggest(
@@ -247,47 +232,42 @@ def suggest(
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
-    refuse_unknown(model)
+    judge = begin(model, profile)
     import_library("suggest")
     with leaving_at_once():
-        from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+        from graphormer_sepnorm.library.part_writer import PartOptions, Processes, Selection
         from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
         from graphormer_sepnorm.predict.side_by_side import one_model
-        from graphormer_sepnorm.runs.numbers import counted
-        from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tasks import TASKS
 
-    wanted = target, minimize, best, kappa, distance, read_profile(profile)
-    request = SuggestRequest(count, by or "confidence-bound", *wanted)
+    request = SuggestRequest(count, by or "confidence-bound", target, minimize, best, kappa, distance, judge)
     started, for_people = time.perf_counter(), out is None and sys.stdout.isatty()
-    with computing(choose("cpu")):
+    with shared.computing("cpu"):
         predictor = load_for(model, False, shared.read_conditions(condition))
-        if not request.profile:
+        say_independent(judge, predictor)
+        if judge is None:
             predictor, target = one_model(predictor, target)
             request = replace(request, target=target)
-        if request.profile:
-            say_independent(request.profile, predictor)
-        elif by is None and TASKS[predictor.kind].predicts_probabilities:
-            request = replace(request, by="prediction")
-            shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
+            if by is None and TASKS[predictor.kind].predicts_probabilities:
+                request = replace(request, by="prediction")
+                shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
         answers = Answers(alerts=alerts, properties=properties)
         options = PartOptions(Selection(""), smiles_column=smiles_column, delimiter=delimiter, answers=answers)
-        scheduling = (scheduler, workers, device, for_people)
-        result = suggest_molecules(predictor, library, out or Path("-"), request, options, *scheduling)
-    where = "" if result["output"] == "-" else f"{out}: "
-    unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
-    shared.tell([f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}"])
-    if for_people and result["suggested"] > SHOWN:
-        shared.tell([f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns"])
-    shared.tell(lines_on_others(result))
-    if result["suggested"] < count:
-        shared.tell([f"these are all: -n {count:,} is more than the library has of new, readable molecules"])
-    if where:
+        where = Processes(scheduler, workers, device)
+        result = suggest_molecules(predictor, library, out or Path("-"), request, options, where, for_people)
+    shared.tell(lines_on_suggestions(result, count, SHOWN if for_people else count))
+    if result["output"] != "-":
         shared.print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
 
 
-def lines_on_others(result: dict) -> Iterator[str]:
+def lines_on_suggestions(result: dict, asked: int, most_shown: int) -> Iterator[str]:
+    """How many molecules are suggested, and why others are not; a terminal shows ``most_shown`` of them."""
+    suggested, where = result["suggested"], "" if result["output"] == "-" else f"{result['output']}: "
+    unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
+    yield f"{where}{suggested:,} molecules of {counted(result['rows'], 'row')}{unread}"
+    if suggested > most_shown:
+        yield f"shown: the first {most_shown}; -o FILE writes all of them, with all columns"
     if result["left_out"]:
         yield f"best rows left out, as measured already or as a repeated molecule: {result['left_out']:,}"
     if result["put_last"]:
@@ -295,5 +275,38 @@ def lines_on_others(result: dict) -> Iterator[str]:
         yield f"ranked last, with an element, a charge, a size or parts that no training molecule has: {count}"
     if result["unlike"]:
         unlike = f"unlike all training molecules (Tanimoto similarity below {result['usual_similarity']:.2f})"
-        count = f"{result['unlike']:,} of {result['suggested']:,}; the column warning or similarity names them"
+        count = f"{result['unlike']:,} of {suggested:,}; the column warning or similarity names them"
         yield f"suggested molecules {unlike}, whose predictions are guesses: {count}"
+    if suggested < asked:
+        yield f"these are all: -n {asked:,} is more than the library has of new, readable molecules"
+
+
+def embed(
+    model: Annotated[str, argument("MODEL", NETWORK, shared.model_names)],
+    source: Annotated[str, argument("INPUT", f"A table: {shared.MOLECULE_TABLES}, or -.")],
+    out: Annotated[Path, option("A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.", *OUTPUT)],
+    smiles_column: shared.SmilesColumn = None,
+    delimiter: shared.Delimiter = None,
+    sheet: Annotated[str | None, option("Sheet of an Excel INPUT.")] = None,
+    strip_salts: shared.StripSalts = False,
+    resume: Annotated[bool, option("Continue an interrupted run of the same command.", "--resume")] = False,
+    device: shared.Device = "auto",
+    precision: shared.Precision = "auto",
+) -> None:
+    """Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.
+
+    With minimol as the model, the embeddings of MiniMol, for pretrain --teacher; that needs the extra "teacher".
+
+    Example: graphormer-sepnorm embed foundation molecules.csv -o embeddings.npz
+    """
+    with leaving_at_once():
+        from graphormer_sepnorm.output.embed_table import embed_table, find_embedder
+        from graphormer_sepnorm.predict.predictors import stripping_salts
+
+    started = time.perf_counter()
+    with shared.computing(device, precision):
+        embedder = find_embedder(model)
+        if strip_salts:
+            stripping_salts(embedder)
+        result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, sheet, resume=resume))
+    shared.report_rows(result, time.perf_counter() - started)

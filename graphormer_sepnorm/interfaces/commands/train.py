@@ -1,6 +1,7 @@
-import shlex
+"""The commands that train on labels: ``train``, ``tune`` and ``sweep``."""
+
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,35 +10,30 @@ import typer
 
 from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces import quick
-from graphormer_sepnorm.interfaces.commands import shared
+from graphormer_sepnorm.interfaces.commands import sentences, shared
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
-from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, expanded, given_names
+from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, given_names, option
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
-from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
-from graphormer_sepnorm.runs.folder import REPORT
-from graphormer_sepnorm.runs.info import score_words
-from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
-from graphormer_sepnorm.table_model.evaluate import targets_on_test
-from graphormer_sepnorm.table_model.reliability import low_coverage, no_better, unjudged
-from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD, STACK
+from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say_once, train_folds, train_table
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
-from graphormer_sepnorm.tables.splits import known_words
-from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.training import sweep as sweeping
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.settings import in_precision, refuse_patience, with_given, with_settings
 
+FOUND_RECIPES = f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or a config.json"
 OF_RECIPE = (
     f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run; "
     "by default foundation for a table without --norm, otherwise slim."
@@ -81,7 +77,7 @@ class EnsembleOptions:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
-BEGINNING, MOST_TARGETS = "Your table", 12  # of which each has a line
+BEGINNING = "Your table"
 NETWORKS: dict[str, Any] = {"default": "as in the recipe", "panel": "Training of networks"}
 OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
 OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
@@ -91,7 +87,6 @@ OF_RECIPES = FieldsOf(TrainConfig, **NETWORKS)
 DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), **NETWORKS)
 
 
-@expanded
 def train(
     *,
     context: typer.Context,
@@ -128,8 +123,8 @@ def train(
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
         content = read_whole(run.csv, *map(table.get, ("smiles_column", "delimiter", "sheet")))
-        options, sentences = detected(run.csv, content, table, task, train_config.seed)
-        say_once(sentences)
+        options, remarks = detected(run.csv, content, table, task, train_config.seed)
+        say_once(remarks)
         if not run.resume:
             options = on_better_scales(options, content)
         task_asked = table_task(options)
@@ -163,11 +158,11 @@ def train(
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
-    say_once([*left_out_lines(result), *target_lines(result)])
+    say_once([*sentences.on_left_out(result), *sentences.on_targets(result)])
     where = OUT_OF_FOLD if options is not None and options.final else "test"
-    say_once([f"{folder}: {where} {shared.test_score_words(result)}, {seconds:.0f} s"])
+    say_once([f"{folder}: {where} {sentences.test_score_words(result)}, {seconds:.0f} s"])
     if options is not None and not is_on_page():
-        say_once(next_steps(folder, is_model=not options.folds))
+        say_once(sentences.next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
     shared.print_result({"out": str(folder), **source, **result})
 
@@ -189,42 +184,93 @@ def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[s
     return [*names, *(f"--set {name}" for name in of_config)]
 
 
-def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on members without predictions, on intervals that are too narrow, and on labels without scores."""
-    for member, reason in result.get("left_out_members", {}).items():
-        yield f"the {member} {'were' if member == 'networks' else 'was'} left out of the model: {reason}"
-    yield from result.get("remarks", {}).values()
-    yield from filter(None, [known_words(result)])
-    yield from no_better(result)
-    yield from low_coverage(result)
-    yield from unjudged(result)
-    censored = {target: count for target, count in result.get("censored", {}).items() if count}
-    for target, count in censored.items():
-        are = "is" if count == 1 else "are"
-        scores = result.get("targets", {}).get(target, {}).get("bounds", {}).get(STACK)
-        right = f"; predicted on their side: {round(scores['right_side'] * scores['bounds'])}" if scores else ""
-        yield f"{counted(count, 'bound')} among the labels of {target} {are} not in this score{right}"
+@dataclass(frozen=True)
+class SearchOptions:
+    trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
+    processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
+    time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
+    recipe: Annotated[str, Option(f"Recipe to start from: {FOUND_RECIPES}.")] = "slim"
+    compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
+    resume: Annotated[bool, Option("Continue the search in --out.")] = False
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.processes < 1:
+            raise InputError(f"--trials {self.trials} and --processes {self.processes} are at least 1")
 
 
-def target_lines(result: dict) -> Iterator[str]:
-    """The score of each of several targets that can be judged; of many, the best and the worst."""
-    every = {name: each for name, each in targets_on_test(result).items() if name not in result.get("left_out", {})}
-    metric, names = METRICS[result["metric"]], list(every) if len(result.get("targets", ())) > 1 else []
-    if len(names) > MOST_TARGETS:
-        best_first = sorted(names, key=lambda name: every[name]["value"], reverse=metric.higher_is_better)
-        names = [best_first[0], best_first[-1]]
-        yield f"the best and the worst of {len(every)} targets; {REPORT} has all"
-    for name in names:
-        yield f"{name}: {metric.title} {score_words(**every[name])}"
+NOT_SEARCHED = ("folds", "weight_column", "feature_columns")
+OF_FROZEN = ("frozen_epochs", "frozen_statistics")  # trials start from random weights
+SEARCHED_TABLES = FieldsOf(TableOptions, without=NOT_SEARCHED, panel=BEGINNING, panels=OF_LABELS)
+SEARCHED_RECIPES = FieldsOf(TrainConfig, without=OF_FROZEN, **NETWORKS)
 
 
-def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
-    """The report to open, and the command that predicts with the model, or first how to get one if there are folds."""
-    if (folder / REPORT).exists():
-        yield f"open {shlex.quote(str(folder / REPORT))} in a browser for the scores and how far to trust predictions"
-    quoted = shlex.quote(str(folder if is_model else folder.with_name(f"{folder.name}-model")))
-    if not is_model:
-        how = f"with --final in place of --folds and with --out {quoted}"
-        yield f"folds do not predict: for a model, repeat this command {how}"
-    command = f"graphormer-sepnorm predict {quoted} FILE -o predictions.csv --interval 0.9 --domain"
-    yield f"{'predict other molecules' if is_model else 'then predict other molecules'}: {command}"
+def tune(
+    *,
+    file: shared.TableFile = None,
+    out: Annotated[Path, option("Folder of the search.", panel=BEGINNING)],
+    csv: Annotated[str | None, option("The same as FILE.", panel=BEGINNING)] = None,
+    search: Annotated[SearchOptions, FieldsOf(SearchOptions, panel="Search")],
+    table: Annotated[dict[str, Any], SEARCHED_TABLES],
+    task: shared.AskedTask = None,
+    optimization: Annotated[dict[str, Any], SEARCHED_RECIPES],
+    settings: shared.Settings = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
+) -> None:
+    """Search for a better recipe for your table, and compare it with the one it started from.
+
+    Trials are judged and pruned by the validation molecules only. The folder holds best.json, a recipe for
+    train --recipe; study.db, of Optuna; trials.csv; history.png and importance.png; and best and recipe, the two runs
+    that are compared. A field that an option or --set names is not searched.
+
+    Example: graphormer-sepnorm tune mols.csv --target-columns y --trials 50 --out study
+    """
+    path, compute, recipe = shared.one_table(file, csv), choose(device), find_recipe(search.recipe)
+    if path is None:
+        raise InputError("name your table: graphormer-sepnorm tune FILE")
+    train = in_precision(with_given(recipe.train, optimization), precision)
+    content = read_whole(path, *map(table.get, ("smiles_column", "delimiter", "sheet")))
+    options, remarks = detected(path, content, table, task, train.seed)
+    say_once(remarks)
+    config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
+    config = with_settings(config, settings or ())
+    options = replace(options, seed=config.train.seed)
+    try:
+        from graphormer_sepnorm.search.study import fixed_by
+        from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
+    except ModuleNotFoundError as error:
+        raise not_installed("a search", str(error.name), "tune") from None
+    seconds = None if search.time_limit is None else 60 * search.time_limit
+    limits = SearchLimits(search.trials, search.processes, seconds)
+    fixed = fixed_by([*(f"train.{name}" for name in optimization), *(settings or ())])
+    with computing(compute):
+        result = tune(options, config, out, limits, fixed, search.resume, search.compare, content)
+        if search.compare:
+            say_once([verdict(result, search.recipe)])
+    shared.print_result(result)
+
+
+def sweep(
+    dataset: Annotated[list[str], option(f"One or more of {', '.join(DATASETS)}.")],
+    norm: Annotated[list[str], option(f"One or more of {', '.join(NORMS)}.")],
+    out: Annotated[Path, option("Folder of the run folders, DATASET-NORM-SEED each.")],
+    seeds: Annotated[int, option("Seeds 0 to this number - 1.", min=1)] = 3,
+    recipe: Annotated[str, option(f"{FOUND_RECIPES}.")] = "slim",
+    epochs: Annotated[int | None, option("Passes over the training molecules.")] = None,
+    settings: shared.Settings = None,
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
+) -> None:
+    """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
+
+    After an interruption, the same command continues. The last line has leaderboard rows, which compare each norm of a
+    dataset with the first, paired by seed, with a 95 % confidence interval.
+
+    Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm sharenorm --out runs/norms
+    """
+    chosen = find_recipe(recipe)
+    train = in_precision(with_given(chosen.train, {"epochs": epochs}), precision)
+    with computing(choose(device)):
+        rows = sweeping.sweep(dataset, norm, range(seeds), replace(chosen, train=train), out, root, settings or ())
+    shared.print_result(rows, is_told=False)

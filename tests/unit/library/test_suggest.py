@@ -11,7 +11,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import suggest as module
-from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.part_writer import PartOptions, Processes, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.library.suggest import SuggestRequest, acquisition_of, suggest
 from graphormer_sepnorm.predict.domain import fit_domain
@@ -65,16 +65,16 @@ def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatc
 
     for source in (library, str(tmp_path), str(tmp_path / "*.csv")):
         with pytest.raises(InputError, match="is the input: choose another output"):
-            suggest(predictor, source, tmp_path / "library.csv", SuggestRequest(5), workers=1)
+            suggest(predictor, source, tmp_path / "library.csv", SuggestRequest(5), where=Processes(workers=1))
     out, request = tmp_path / "next.parquet", SuggestRequest(3)
     with monkeypatch.context() as patch:
         patch.setattr(module, "read_pool", killed)
         with pytest.raises(KeyboardInterrupt):
-            suggest(predictor, library, out, request, workers=1)
+            suggest(predictor, library, out, request, where=Processes(workers=1))
     assert (tmp_path / "next.parquet.parts" / "top.parquet").exists()
     with monkeypatch.context() as patch:
         patch.setattr("graphormer_sepnorm.library.run.compute", killed)
-        assert suggest(predictor, library, out, request, workers=1)["suggested"] == 3
+        assert suggest(predictor, library, out, request, where=Processes(workers=1))["suggested"] == 3
     assert not (tmp_path / "next.parquet.parts").exists()
 
 
