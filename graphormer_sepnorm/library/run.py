@@ -28,7 +28,7 @@ from graphormer_sepnorm.library import part_writer as parts
 from graphormer_sepnorm.library.part_writer import HERE, Assignment, Models, PartOptions, Processes, Report, Selection
 from graphormer_sepnorm.output.resumable_writer import job_digest
 from graphormer_sepnorm.predict.predictors import PredictingModel
-from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
+from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically, writing
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import available_cores
 from graphormer_sepnorm.tables.formats import is_table_name
@@ -264,12 +264,9 @@ def write_top(
         rows = rows.append_column(schema.names[-1], pa.array([assignment.name] * len(rows), pa.string()))
         return pa.concat_tables([schema.empty_table(), rows], promote_options="permissive")
 
-    try:
-        with replacing(path) as file:
-            tables = map(rows_of_part, assignments)
-            pq.write_table(parts.best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    with writing(path), replacing(path) as file:
+        best = parts.best_rows(map(rows_of_part, assignments), compared, selection.keep_top, selection.lowest, schema)
+        pq.write_table(best, file)
 
 
 def unified(schemas: list[pa.Schema], added: int) -> pa.Schema:

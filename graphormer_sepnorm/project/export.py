@@ -17,6 +17,7 @@ from graphormer_sepnorm.runs.zoo import (
     resolve_model,
     write_archive,
 )
+from graphormer_sepnorm.system.files import writing
 from graphormer_sepnorm.table_model.evaluate import check_table, unfinished_words
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
@@ -45,12 +46,13 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     card = card if licence is None else replace(card, licence=licence)
     files = {name: (run.path / name).read_bytes() for name in names_in_archive(run)}
     if FACTS in files:
-        files[FACTS] = without_folders(files[FACTS])
+        facts = json.loads(files[FACTS])
+        paths = {name: path for name in ("path", "test_csv") if (path := facts["options"].get(name))}
+        facts["options"] |= {name: names_only(path) for name, path in paths.items()}
+        files[FACTS] = (json.dumps(facts, indent=2) + "\n").encode()
     files[CARD] = READ_CARD.dump_json(card, indent=2) + b"\n"
-    try:
+    with writing(out):
         write_archive(out, files)
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from None
     assert loaded.trust is not None
     facts = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
     return {"model": str(model), "output": str(out), **facts, "licence": card.licence}
@@ -61,15 +63,6 @@ def names_in_archive(run: RunFolder) -> list[str]:
     tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
     others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]
     return [run.stack.name, *stored_facts(run.stack)["files"], *(each for each in others if (run.path / each).exists())]
-
-
-def without_folders(facts: bytes) -> bytes:
-    content = json.loads(facts)
-    options = content["options"]
-    for name in ("path", "test_csv"):
-        if options.get(name):
-            options[name] = names_only(options[name])
-    return (json.dumps(content, indent=2) + "\n").encode()
 
 
 def card_of(run: RunFolder, model: TableModel) -> ModelCard:

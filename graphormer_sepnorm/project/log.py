@@ -16,6 +16,7 @@ from graphormer_sepnorm.output.column import kind_of_target
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, interval_ends
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.runs.zoo import SHARED
+from graphormer_sepnorm.system.files import writing
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 from graphormer_sepnorm.tables.writers.base import DIGITS, as_csv
@@ -73,12 +74,9 @@ def log_into(
             for number, (part, own) in enumerate(zip(model.parts, predictions.parts, strict=True)):
                 samples = [sample and model.sample_for(number, sample) for sample in asked_for]
                 lines += log_lines(now, part.name, digests.get(part.name, ""), part.model, samples, own)
-        try:
-            with open(path, "ab") as file:
-                lines = [line[: len(columns)] for line in lines]
-                file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        with writing(path), open(path, "ab") as file:
+            lines = [line[: len(columns)] for line in lines]
+            file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
 
     return append
 

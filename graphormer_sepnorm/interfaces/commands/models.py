@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.shared import OUTPUT, argument, option
+from graphormer_sepnorm.options import AS_FOUND, changed
 from graphormer_sepnorm.runs.numbers import counted, significant
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -28,9 +29,7 @@ def evaluate(
     csv: Annotated[str | None, option("Another table with the target columns, to score a table model on.")] = None,
     split: shared.Split = "test",
     as_leaderboard: Annotated[bool, option("Mean and deviation of test scores over seeds.", "--leaderboard")] = False,
-    smiles_column: shared.SmilesColumn = None,
-    delimiter: shared.Delimiter = None,
-    sheet: shared.Sheet = None,
+    reading: shared.Reading = AS_FOUND,
     root: shared.Root = None,
     device: shared.Device = "auto",
     precision: shared.Precision = "auto",
@@ -50,7 +49,7 @@ def evaluate(
         from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
-    if csv is None and (smiles_column or delimiter or sheet):
+    if csv is None and changed(reading):
         raise InputError("--smiles-column, --delimiter and --sheet belong to --csv FILE")
     if csv is not None and (as_leaderboard or len(run) > 1 or split != "test"):
         raise InputError("--csv scores one model on a whole table: leave --leaderboard, --split and other models out")
@@ -72,7 +71,7 @@ def evaluate(
         elif csv is not None:
             if not first.stack.exists():
                 raise InputError(f"--csv requires a table model, which {run[0]} does not hold")
-            result = evaluate_new(first, csv, smiles_column, delimiter, sheet)
+            result = evaluate_new(first, csv, reading.smiles_column, reading.delimiter, reading.sheet)
         else:
             result = evaluate_table(first, split) if first.stack.exists() else evaluate_run(first.path, split, root)
     is_told = isinstance(result, dict) and "value" in result
@@ -108,8 +107,7 @@ def explain(
     out: Annotated[Path | None, option("Picture (.svg, .png), a folder of them, or a table (.csv).", *OUTPUT)] = None,
     method: Annotated[str, option(METHODS)] = "gradients",
     target: Annotated[str | None, option("Name of the target; by default the first.")] = None,
-    smiles_column: shared.SmilesColumn = None,
-    delimiter: shared.Delimiter = None,
+    reading: shared.ReadingText = AS_FOUND,
     condition: shared.Conditions = None,
     device: shared.Device = "auto",
     precision: shared.Precision = "auto",
@@ -131,9 +129,9 @@ def explain(
     with shared.computing(device, precision):
         predictor = load_predicting_model([model]).under(shared.read_conditions(condition))
         shared.tell(unfinished([model]))
-        decimals, conditions = shown_decimals(predictor), predictor.asked_conditions
-        explain = partial(explain_rows, predictor, method=method, target=target, decimals=decimals)
-        explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, conditions)
+        explain = partial(explain_rows, predictor, method=method, target=target, decimals=shown_decimals(predictor))
+        where = (reading.smiles_column, reading.delimiter, predictor.asked_conditions)
+        explanations, problems = explain_table(explain, molecules, out, *where)
     shared.tell(f"row {row + 1} (counted from 1): {problem}" for row, problem in sorted(problems.items()))
     count = len(explanations) + len(problems)
     for row, each in islice(explanations.items(), MOST_DESCRIBED):
@@ -217,9 +215,7 @@ def update(
     table: Annotated[str, argument("FILE", f"New measurements: {shared.LABELLED_TABLES}.")],
     out: Annotated[Path | None, option("Run folder to write; by default RUN-update-1, or the next number.")] = None,
     log: Annotated[Path | None, option("Log of predict --log, with earlier predictions.")] = None,
-    smiles_column: shared.SmilesColumn = None,
-    delimiter: shared.Delimiter = None,
-    sheet: shared.Sheet = None,
+    reading: shared.Reading = AS_FOUND,
     same_unit: Annotated[bool, option("Accept labels that look as if in another unit.", "--same-unit")] = False,
     device: shared.Device = "auto",
 ) -> None:
@@ -237,7 +233,8 @@ def update(
 
     started = time.perf_counter()
     with shared.computing(device):
-        result = update_run(run, table, out, log, smiles_column, delimiter, same_unit, sheet)
+        where = (reading.smiles_column, reading.delimiter, same_unit, reading.sheet)
+        result = update_run(run, table, out, log, *where)
     for target, periods in result["prospective"].items():
         for each in periods:
             inside = f", {each['held']} of {each['intervals']} inside 90 % intervals" if each["intervals"] else ""

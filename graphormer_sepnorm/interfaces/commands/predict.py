@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, OUTPUT, FieldsOf, argument, option
-from graphormer_sepnorm.options import Answers, Option, Promise, ReadOptions, changed
+from graphormer_sepnorm.options import AS_FOUND, Answers, Option, Promise, ReadOptions, changed
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -216,8 +216,7 @@ def suggest(
     best: Annotated[float | None, option("Value to exceed; by default the best training label.", panel=RANKING)] = None,
     kappa: Annotated[float, option("Number of standard deviations of the confidence bound.", panel=RANKING)] = 1.0,
     distance: Annotated[float, option("Minimum Tanimoto distance between two molecules; 0: any.", panel=RANKING)] = 0.3,
-    smiles_column: shared.SmilesColumn = None,
-    delimiter: shared.Delimiter = None,
+    reading: shared.ReadingText = AS_FOUND,
     condition: shared.Conditions = None,
     scheduler: Annotated[str | None, option("Address of a Dask scheduler.", panel=COMPUTING)] = None,
     workers: Annotated[int | None, option("Processes here; by default one per core.", panel=COMPUTING, min=1)] = None,
@@ -253,7 +252,7 @@ def suggest(
                 request = replace(request, by="prediction")
                 shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
         answers = Answers(alerts=alerts, properties=properties)
-        options = PartOptions(Selection(""), smiles_column=smiles_column, delimiter=delimiter, answers=answers)
+        options = PartOptions(Selection(""), None, reading.smiles_column, reading.delimiter, answers=answers)
         where = Processes(scheduler, workers, device)
         result = suggest_molecules(predictor, library, out or Path("-"), request, options, where, for_people)
     shared.tell(lines_on_suggestions(result, count, SHOWN if for_people else count))
@@ -285,11 +284,8 @@ def embed(
     model: Annotated[str, argument("MODEL", NETWORK, shared.model_names)],
     source: Annotated[str, argument("INPUT", f"A table: {shared.MOLECULE_TABLES}, or -.")],
     out: Annotated[Path, option("A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.", *OUTPUT)],
-    smiles_column: shared.SmilesColumn = None,
-    delimiter: shared.Delimiter = None,
-    sheet: Annotated[str | None, option("Sheet of an Excel INPUT.")] = None,
+    reading: Annotated[ReadOptions, FieldsOf(ReadOptions, without=("strict",), panel=shared.READING)] = AS_FOUND,
     strip_salts: shared.StripSalts = False,
-    resume: Annotated[bool, option("Continue an interrupted run of the same command.", "--resume")] = False,
     device: shared.Device = "auto",
     precision: shared.Precision = "auto",
 ) -> None:
@@ -308,5 +304,5 @@ def embed(
         embedder = find_embedder(model)
         if strip_salts:
             stripping_salts(embedder)
-        result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, sheet, resume=resume))
+        result = embed_table(embedder, source, out, reading)
     shared.report_rows(result, time.perf_counter() - started)

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.options import Declared, declared
+from graphormer_sepnorm.options import Declared, ReadOptions, declared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pydantic's types of errors
@@ -75,8 +75,6 @@ AskedTask = Annotated[
     option("Task of the table; by default detected from its labels.", "--task", panel="Your table"),
 ]
 SmilesColumn = Annotated[str | None, option("SMILES column; by default recognized by its name.", panel=READING)]
-Delimiter = Annotated[str | None, option("Delimiter; by default detected from the header.", panel=READING)]
-Sheet = Annotated[str | None, option("Sheet of a workbook; by default the first with molecules.", panel=READING)]
 StripSalts = Annotated[bool, option("Leave out counter-ions and solvents.", "--strip-salts", panel=READING)]
 Conditions = Annotated[list[str] | None, option(ONE_CONDITION, metavar="NAME=VALUE", panel=READING)]
 Split = Annotated[str, option("train, val or test.")]
@@ -168,6 +166,10 @@ class FieldsOf:
         option = typer.Option(name, help=text, show_default=False, rich_help_panel=heading)
         annotation = cast(Any, Annotated)[(each.type if each.option.read is None else str) | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+Reading = Annotated[ReadOptions, FieldsOf(ReadOptions, ("smiles_column", "delimiter", "sheet"), panel=READING)]
+ReadingText = Annotated[ReadOptions, FieldsOf(ReadOptions, ("smiles_column", "delimiter"), panel=READING)]
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:

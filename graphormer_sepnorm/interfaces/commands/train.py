@@ -53,15 +53,12 @@ class RunOptions:
 
     @property
     def found_recipe(self) -> str:
-        if self.recipe is not None:
-            return self.recipe
-        return "slim" if self.csv is None or self.norm is not None else "foundation"
+        by_default = "slim" if self.csv is None or self.norm is not None else "foundation"
+        return by_default if self.recipe is None else self.recipe
 
     def folder(self, config: Config) -> Path:
-        if self.csv is None:
-            name = f"{self.dataset}-{config.model.norm}"
-        else:
-            name = "table" if self.csv == STANDARD_INPUT else Path(self.csv).name.split(".")[0]
+        of_table = "table" if self.csv == STANDARD_INPUT else Path(self.csv or "").name.split(".")[0]
+        name = of_table if self.csv is not None else f"{self.dataset}-{config.model.norm}"
         return self.out or Path("runs") / f"{name}-{config.train.seed}"
 
 
@@ -112,7 +109,11 @@ def train(
 
     Example: graphormer-sepnorm train assay.csv --target-columns pIC50 --out runs/assay
     """
-    run = replace(run, csv=own_table(file, run))
+    run = replace(run, csv=shared.one_table(file, run.csv))
+    if run.csv is not None and run.dataset != RunOptions.dataset:
+        raise InputError(f"name one of them: the table {run.csv}, or --dataset {run.dataset}")
+    if run.csv in DATASETS and not Path(run.csv).exists():
+        raise InputError(f"{run.csv} is a dataset, not a file: use train --dataset {run.csv}")
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
     train_config = in_precision(with_given(recipe.train, {**optimization, "start_from": run.start}), precision)
@@ -127,8 +128,8 @@ def train(
         say_once(remarks)
         if not run.resume:
             options = on_better_scales(options, content)
-        task_asked = table_task(options)
-        config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
+        asked = (table_task(options), train_config, run.norm, recipe.architecture)
+        config = task_config(TABLE, options.featurizer, *asked)
     if run.norm is not None and (start := config.train.start_from) is not None:
         raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
     config = from_weights(config, run.start, run.freeze)
@@ -157,24 +158,13 @@ def train(
             plan = Plan(networks, ensemble.baseline, ensemble.blend, ensemble.quick, run.resume, look, command)
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
-    seconds = time.perf_counter() - started
-    say_once([*sentences.on_left_out(result), *sentences.on_targets(result)])
     where = OUT_OF_FOLD if options is not None and options.final else "test"
-    say_once([f"{folder}: {where} {sentences.test_score_words(result)}, {seconds:.0f} s"])
+    score = f"{where} {sentences.test_score_words(result)}, {time.perf_counter() - started:.0f} s"
+    say_once([*sentences.on_left_out(result), *sentences.on_targets(result), f"{folder}: {score}"])
     if options is not None and not is_on_page():
         say_once(sentences.next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
     shared.print_result({"out": str(folder), **source, **result})
-
-
-def own_table(file: str | None, run: RunOptions) -> str | None:
-    """The user's table; raises InputError if it is named twice, in addition to a dataset, or is a dataset's name."""
-    path = shared.one_table(file, run.csv)
-    if path is not None and run.dataset != "sample":
-        raise InputError(f"name one of them: the table {path}, or --dataset {run.dataset}")
-    if path in DATASETS and not Path(path).exists():
-        raise InputError(f"{path} is a dataset, not a file: use train --dataset {path}")
-    return path
 
 
 def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:
