@@ -86,6 +86,7 @@ class PartOptions:
     answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
     profile: Profile | None = None
+    with_samples: bool = False  # add a last column of what the model reads: as JSON, SMILES and conditions
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         return PredictionColumns(predictor, self.answers, self.acquisition, profile=self.profile)
@@ -185,22 +186,28 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
     columns, selection = options.of_predictions(predictor), options.selection
     opened = open_partition(assignment.source, options, predictor.asked_conditions)
     with opened as (own, batches, read), replacing(Path(assignment.part)) as file:
-        *fields, last = arrow_fields(columns.all, own.names)
+        fields = arrow_fields(columns.all, own.names)
+        names = [*own.names, *(field.name for field in fields)]
         compared = fields[[column.name for column in columns.all].index(selection.by)].name
         if not selection.keeps_all:
-            last = pa.field(free_name("row", [*own.names, *(field.name for field in fields)], "_predicted"), pa.int64())
-        schema = pa.schema([*own, *fields, last])
+            fields[-1] = pa.field(free_name("row", names[:-1], "_predicted"), pa.int64())
+        if options.with_samples:
+            fields.append(pa.field(free_name("sample", [*names, "row"], "_read"), pa.string()))
+        schema = pa.schema([*own, *fields])
 
         def predicted() -> Iterator[pa.Table]:
             nonlocal rows, unreadable, memory
             for table, chunk in batches:
-                predictions = read_and_compute(columns.reader, compute, read(chunk))
+                predictions = read_and_compute(columns.reader, compute, samples := read(chunk))
                 errors = [row.error or problem for row, problem in zip(chunk, predictions.errors, strict=True)]
                 if options.strict:
                     refuse_errors(errors, rows)
                 cells = columns.cells(predictions, errors)
                 if not selection.keeps_all:
                     cells[-1] = np.arange(rows, rows + len(errors))
+                if options.with_samples:
+                    texts = ([getattr(each, "smiles", each), *getattr(each, "conditions", ())] for each in samples)
+                    cells.append(list(map(json.dumps, texts)))
                 added = map(arrow_array, cells, schema.types[-len(cells) :])
                 yield pa.Table.from_arrays([*table.columns, *added], schema=schema)
                 rows, unreadable = rows + len(errors), unreadable + sum(map(bool, errors))

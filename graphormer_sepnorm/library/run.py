@@ -252,10 +252,9 @@ def write_top(
         schema = unified([pq.read_schema(each.part).remove_metadata() for each in assignments], added)
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
-        raise InputError(
-            "the partitions have columns of different types, or only some have a column with the name of an added one: "
-            "save all in one format, or name the columns to keep with predict --columns"
-        ) from None
+        problem = "columns of different types, or only some have a column with the name of an added one"
+        advice = "save all in one format, or name the columns to keep with predict --columns"
+        raise InputError(f"the partitions have {problem}: {advice}") from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
 
     def rows_of_part(assignment: Assignment) -> pa.Table:

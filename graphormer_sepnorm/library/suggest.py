@@ -1,6 +1,7 @@
 """Suggests molecules of a library to measure next: the most promising ones that differ from each other."""
 
 import contextlib
+import json
 import math
 import shutil
 import tempfile
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
@@ -35,11 +36,9 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.table import Row, cell_text
-from graphormer_sepnorm.tables.formats.text import OF_MOLFILE
-from graphormer_sepnorm.tables.label_text import Notation
-from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators, with_decimal
+from graphormer_sepnorm.tables.rows import id_column_among, with_decimal
 from graphormer_sepnorm.tables.writers import write_whole
-from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, as_utf8
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -127,10 +126,11 @@ def suggest(
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
     selection = Selection(ranked_by, size, lowest=lowest)
     profile = request.profile and replace(request.profile, with_hypervolume=is_volume)
-    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=profile)
+    options = replace(options or PartOptions(selection), selection=selection, profile=profile)
+    options = replace(options, acquisition=acquisition, with_samples=True)
     with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, where, is_own=True)
-        columns, pool = read_pool(predictor, source, Path(result["top"]), options, domains)
+        columns, pool = read_pool(predictor, Path(result["top"]), options, domains)
         first: dict[str, Candidate] = {}
         for each in pool:
             if not domains or not all(domain.knows(each.mol) for domain in domains):
@@ -146,17 +146,12 @@ def suggest(
         options = replace(options, answers=replace(options.answers, domain=predictor.trust is not None))
         similarity = write_picked(predictor, source, out, columns, picked, options, for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
-    return {
-        "suggested": len(picked),
-        **{name: result[name] for name in ("rows", "unreadable")},
-        "left_out": len(pool) - len(fresh),
-        "put_last": sum(bool(each.warning) for each in fresh),
-        "suggested_last": sum(bool(each.warning) for each in picked),
-        "unlike": 0 if usual is None else int((similarity < usual).sum()),
-        "usual_similarity": usual,
-        "best": acquisition.best if acquisition and acquisition.by == "expected-improvement" else None,
-        "output": str(out),
-    }
+    numbers: dict = {"suggested": len(picked), **{name: result[name] for name in ("rows", "unreadable")}}
+    numbers |= {"left_out": len(pool) - len(fresh), "put_last": sum(bool(each.warning) for each in fresh)}
+    numbers |= {"suggested_last": sum(bool(each.warning) for each in picked)}
+    numbers |= {"unlike": 0 if usual is None else int((similarity < usual).sum()), "usual_similarity": usual}
+    best = acquisition.best if acquisition and acquisition.by == "expected-improvement" else None
+    return {**numbers, "best": best, "output": str(out)}
 
 
 @contextlib.contextmanager
@@ -186,41 +181,21 @@ class Candidate(NamedTuple):
 
 
 def read_pool(
-    predictor: PredictingModel, source: str, top: Path, options: PartOptions, domains: list[Domain]
+    predictor: PredictingModel, top: Path, options: PartOptions, domains: list[Domain]
 ) -> tuple[list[str], list[Candidate]]:
-    """The columns of the library ``source``, and the rows of ``top.parquet`` in them, best first."""
+    """The columns of a library, and its rows in ``top.parquet``, best first."""
     with pq.ParquetFile(top) as file:
         table = file.read()
-    added = len(options.of_predictions(predictor).all) + 1  # the row in place of the error, and the partition
-    columns = table.column_names[:-added]
-    partitions = table.columns[-1].to_pylist()
-    files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
-    as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
+    added = len(options.of_predictions(predictor).all) + 2  # the row in place of the error, the sample, the partition
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
-    rows, samples = [], []
-    for texts, name in zip(fields, partitions, strict=True):
-        places, notations = as_there[name]
-        row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
-        rows.append(row)
-        samples.append(read_samples(asked, dict(zip(asked, notations, strict=True)), [row])[0] if asked else row.smiles)
+    read = [(smiles, tuple(texts)) for smiles, *texts in map(json.loads, table.columns[-2].to_pylist())]
+    samples = [Sample(smiles, texts) if texts else smiles for smiles, texts in read]
+    rows = [Row(list(texts), smiles) for texts, (smiles, _) in zip(fields, read, strict=True)]
     molecules = read_molecules(predictor.featurizer, samples)
     told = zip([""] * len(rows), *(domain.warnings_on(molecules) for domain in domains), strict=True)
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in told]
     mols = [mol for mol in molecules.mols if mol is not None]  # all, as what was ranked could be read
-    return columns, list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
-
-
-def reading_of(
-    predictor: PredictingModel, columns: list[str], path: Path, options: PartOptions
-) -> tuple[list[int], list[Notation]]:
-    """The places of the columns with the molecules of a partition, the first that is not empty, and its notations."""
-    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
-        own = [as_utf8(table.columns[table.smiles_place])]
-        places = predictor.asked_conditions.places(table.columns, str(path))
-        notations = separators(table.rows, places, table.delimiter) if places else {}
-    if kind_of(path) == ".sdf" and options.smiles_column is None:
-        own = [f"smiles{OF_MOLFILE}", "smiles"]
-    return [columns.index(name) for name in own if name in columns], [notations[place] for place in places]
+    return table.column_names[:-added], list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
 
 
 def lines_for_people(columns: list[str], predicted: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:

@@ -55,7 +55,8 @@ def alone(name: str) -> typer.Typer:
         command = expanded(getattr(importlib.import_module(f"{__name__}.{MODULES.get(name, 'models')}"), name))
     program = typer.Typer(add_completion=False, **PROGRAM)
     run = command if name in OF_ALL_PROCESSES else in_first_process(command)
-    program.command(name, cls=ListCommand, context_settings=PROGRAM["context_settings"])(run)
+    at_once = leaving_at_once()(run)  # until it begins to compute, when an interruption has something to keep
+    program.command(name, cls=ListCommand, context_settings=PROGRAM["context_settings"])(at_once)
     return program
 
 

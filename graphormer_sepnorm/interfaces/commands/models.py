@@ -14,7 +14,7 @@ from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.shared import OUTPUT, argument, option
 from graphormer_sepnorm.options import AS_FOUND, changed
 from graphormer_sepnorm.runs.numbers import counted, significant
-from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.system.signals import interruptible
 
 METHODS = (
     "gradients: atom contributions to the prediction, of kernel and forest by masking atoms; "
@@ -40,14 +40,13 @@ def evaluate(
 
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.interfaces.commands.sentences import on_evaluation
-        from graphormer_sepnorm.runs.folder import RunFolder
-        from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
-        from graphormer_sepnorm.table_model.evaluate import evaluate_new, evaluate_table
-        from graphormer_sepnorm.table_model.load import unfinished
-        from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
-        from graphormer_sepnorm.training.sweep import leaderboard
+    from graphormer_sepnorm.interfaces.commands.sentences import on_evaluation
+    from graphormer_sepnorm.runs.folder import RunFolder
+    from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
+    from graphormer_sepnorm.table_model.evaluate import evaluate_new, evaluate_table
+    from graphormer_sepnorm.table_model.load import unfinished
+    from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
+    from graphormer_sepnorm.training.sweep import leaderboard
 
     if csv is None and changed(reading):
         raise InputError("--smiles-column, --delimiter and --sheet belong to --csv FILE")
@@ -89,8 +88,7 @@ def compare(
 
     Example: graphormer-sepnorm compare runs/before runs/after --plot difference.png
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.table_model import compare as comparing
+    from graphormer_sepnorm.table_model import compare as comparing
 
     if plot is not None:
         comparing.check_picture(plot)
@@ -119,12 +117,11 @@ def explain(
 
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.explain.explain_table import explain_table
-        from graphormer_sepnorm.explain.pictures import fragments_text, sum_text
-        from graphormer_sepnorm.output.column import shown_decimals
-        from graphormer_sepnorm.table_model.explain import explain_rows
-        from graphormer_sepnorm.table_model.load import load_predicting_model, unfinished
+    from graphormer_sepnorm.explain.explain_table import explain_table
+    from graphormer_sepnorm.explain.pictures import fragments_text, sum_text
+    from graphormer_sepnorm.output.column import shown_decimals
+    from graphormer_sepnorm.table_model.explain import explain_rows
+    from graphormer_sepnorm.table_model.load import load_predicting_model, unfinished
 
     with shared.computing(device, precision):
         predictor = load_predicting_model([model]).under(shared.read_conditions(condition))
@@ -158,11 +155,10 @@ def info(
     """
     if (model is None) != cache:
         raise InputError("name a model, or give --cache" + (", and not both" if cache else ""))
-    with leaving_at_once():
-        from graphormer_sepnorm.runs import zoo
-        from graphormer_sepnorm.runs.info import facts_text
-        from graphormer_sepnorm.system.files import cache_root, entries, limit_bytes
-        from graphormer_sepnorm.table_model.evaluate import describe_any
+    from graphormer_sepnorm.runs import zoo
+    from graphormer_sepnorm.runs.info import facts_text
+    from graphormer_sepnorm.system.files import cache_root, entries, limit_bytes
+    from graphormer_sepnorm.table_model.evaluate import describe_any
 
     if model is None:
         stores, limit = entries(), limit_bytes()
@@ -198,12 +194,12 @@ def export(
 
     Example: graphormer-sepnorm export runs/assay assay.gsn --licence CC-BY-4.0
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.project.export import export_model
+    from graphormer_sepnorm.project.export import export_model
 
     if (out is None) == (file is None):
         raise InputError("name one file to write: graphormer-sepnorm export RUN FILE.gsn")
-    result = export_model(run, str(out or file), licence)
+    with interruptible():
+        result = export_model(run, str(out or file), licence)
     molecules = f"whoever has it can read the {result['training_molecules']:,} training molecules and their labels"
     size = f"{result['bytes'] / 1e6:.1f} MB"
     shared.tell([f"{result['output']}: {size}; {molecules}", f"licence: {result['licence']}"])
@@ -227,9 +223,8 @@ def update(
 
     Example: graphormer-sepnorm update runs/assay november.csv
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.interfaces.commands.sentences import test_score_words
-        from graphormer_sepnorm.project.update import PAGE, update_run
+    from graphormer_sepnorm.interfaces.commands.sentences import test_score_words
+    from graphormer_sepnorm.project.update import PAGE, update_run
 
     started = time.perf_counter()
     with shared.computing(device):
@@ -268,10 +263,9 @@ def pretrain(
 
     Example: graphormer-sepnorm pretrain library.csv --size base --out runs/pretrained
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.training import objectives
-        from graphormer_sepnorm.training.pretrain import SIZES, pretrain
-        from graphormer_sepnorm.training.settings import in_precision, with_given
+    from graphormer_sepnorm.training import objectives
+    from graphormer_sepnorm.training.pretrain import SIZES, pretrain
+    from graphormer_sepnorm.training.settings import in_precision, with_given
 
     tables = [*(files or ()), *(smiles or ())]
     if not tables:
@@ -302,12 +296,11 @@ def distill(
 
     Example: graphormer-sepnorm distill runs/assay library.smi --out runs/student
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.runs.folder import RunFolder
-        from graphormer_sepnorm.runs.zoo import resolve_model
-        from graphormer_sepnorm.table_model.distill import distill as distill_model
-        from graphormer_sepnorm.table_model.model import TableModel
-        from graphormer_sepnorm.tables.formats import rows_of
+    from graphormer_sepnorm.runs.folder import RunFolder
+    from graphormer_sepnorm.runs.zoo import resolve_model
+    from graphormer_sepnorm.table_model.distill import distill as distill_model
+    from graphormer_sepnorm.table_model.model import TableModel
+    from graphormer_sepnorm.tables.formats import rows_of
 
     started, source = time.perf_counter(), RunFolder(resolve_model(run))
     if not source.stack.exists():
@@ -336,10 +329,9 @@ def analyze(
     """
     if out.suffix.lower() != ".png":
         raise InputError(f"the picture is a PNG, so its name ends in .png, not {out.suffix or out.name!r}")
-    with leaving_at_once():
-        from graphormer_sepnorm.explain.analyze import analyze_run
-        from graphormer_sepnorm.explain.pictures import plot_cls_geometry
-        from graphormer_sepnorm.runs.zoo import resolve_model
+    from graphormer_sepnorm.explain.analyze import analyze_run
+    from graphormer_sepnorm.explain.pictures import plot_cls_geometry
+    from graphormer_sepnorm.runs.zoo import resolve_model
 
     results: list[dict] = []
     with shared.computing(device, precision):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 from graphormer_sepnorm.errors import InputError, not_installed
@@ -71,16 +70,14 @@ def predict(
 
     Example: graphormer-sepnorm predict adme molecules.csv -o predictions.csv
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.output.columns import PredictionColumns
-        from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
-        from graphormer_sepnorm.project.log import log_into
-        from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
-        from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.load import digests_of
-        from graphormer_sepnorm.tables.formats import is_library
-        from graphormer_sepnorm.tables.formats.text import refuse_missing
-        from graphormer_sepnorm.tables.prepared_table import learnt_column
+    from graphormer_sepnorm.output.columns import PredictionColumns
+    from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
+    from graphormer_sepnorm.project.log import log_into
+    from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
+    from graphormer_sepnorm.table_model.load import digests_of
+    from graphormer_sepnorm.tables.formats import is_library
+    from graphormer_sepnorm.tables.formats.text import refuse_missing
+    from graphormer_sepnorm.tables.prepared_table import learnt_column
 
     models, source = models_and_source(model_and_input)
     judge, conditions, started = begin(models, profile), shared.read_conditions(condition), time.perf_counter()
@@ -100,16 +97,21 @@ def predict(
     if out is None and isinstance(source, str):
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
-    with computing(choose("cpu") if of_library else choose(device, precision)):
+    if of_library:
+        check_library("a library")
+    with shared.computing(*(("cpu",) if of_library else (device, precision))):
         predictor, digests = load_for(models, strip_salts, conditions), digests_of(models)
         say_independent(judge, predictor)
         if of_library:
-            parts, targets = import_library(), PredictionColumns(predictor, answers).targets
-            rows = parts.choose_rows(targets, library.by, library.keep_top, library.threshold, library.lowest)
+            from graphormer_sepnorm.library import part_writer as parts
+            from graphormer_sepnorm.library import run
+
+            targets = PredictionColumns(predictor, answers).targets
+            rows = run.choose_rows(targets, library.by, library.keep_top, library.threshold, library.lowest)
             of_rows = (tuple(library.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
             options = parts.PartOptions(rows, *of_rows, precision, answers, profile=judge)
             where = parts.Processes(library.scheduler, library.workers, device)
-            result = parts.predict_library(predictor, source, out, options, where)
+            result = run.predict_library(predictor, str(source), out or Path("-"), options, where)
         else:
             cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
             meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
@@ -125,10 +127,9 @@ def predict(
 
 def begin(models: list[str], profile: str | None) -> "Profile | None":
     """The profile in a file, if any; raises InputError for names that are no models."""
-    with leaving_at_once():
-        from graphormer_sepnorm.project.profile import Profile
-        from graphormer_sepnorm.runs.zoo import resolve_model
-        from graphormer_sepnorm.tables.formats import is_table_name
+    from graphormer_sepnorm.project.profile import Profile
+    from graphormer_sepnorm.runs.zoo import resolve_model
+    from graphormer_sepnorm.tables.formats import is_table_name
 
     for model in models:
         if is_table_name(model) and not Path(model).is_dir():  # as when the shell expands a pattern without quotes
@@ -190,14 +191,12 @@ def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> 
         shared.tell([f"taken as independent, as their correlation is unknown: the errors of {names}"])
 
 
-def import_library(purpose: str = "a library") -> ModuleType:
-    """The module that predicts libraries; raises InputError if one of its dependencies is not installed."""
+def check_library(purpose: str) -> None:
+    """Raises InputError if a package that predicts libraries is not installed."""
     try:
-        with leaving_at_once():
-            from graphormer_sepnorm.library import run as library
+        import graphormer_sepnorm.library.run  # noqa: F401
     except ModuleNotFoundError as error:
         raise not_installed(purpose, str(error.name), "scale") from None
-    return library
 
 
 def suggest(
@@ -232,13 +231,12 @@ def suggest(
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
     judge = begin(model, profile)
-    import_library("suggest")
-    with leaving_at_once():
-        from graphormer_sepnorm.library.part_writer import PartOptions, Processes, Selection
-        from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
-        from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
-        from graphormer_sepnorm.predict.side_by_side import one_model
-        from graphormer_sepnorm.tasks import TASKS
+    check_library("suggest")
+    from graphormer_sepnorm.library.part_writer import PartOptions, Processes, Selection
+    from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
+    from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+    from graphormer_sepnorm.predict.side_by_side import one_model
+    from graphormer_sepnorm.tasks import TASKS
 
     request = SuggestRequest(count, by or "confidence-bound", target, minimize, best, kappa, distance, judge)
     started, for_people = time.perf_counter(), out is None and sys.stdout.isatty()
@@ -295,9 +293,8 @@ def embed(
 
     Example: graphormer-sepnorm embed foundation molecules.csv -o embeddings.npz
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.output.embed_table import embed_table, find_embedder
-        from graphormer_sepnorm.predict.predictors import stripping_salts
+    from graphormer_sepnorm.output.embed_table import embed_table, find_embedder
+    from graphormer_sepnorm.predict.predictors import stripping_salts
 
     started = time.perf_counter()
     with shared.computing(device, precision):

@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import Declared, ReadOptions, declared
-from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.system.signals import interruptible
 
 NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pydantic's types of errors
 PLACES = ("file", "csv")  # the table may have been moved; its content is compared later
@@ -126,12 +126,13 @@ def print_result(result: object, is_told: bool = True) -> None:
         print(json.dumps(result, indent=2), flush=True)
 
 
-def computing(device: str, precision: PrecisionName = "auto") -> contextlib.AbstractContextManager[None]:
-    """Context manager: what is computed within uses this device; raises InputError if there is none."""
-    with leaving_at_once():
-        from graphormer_sepnorm.system import device as devices
+@contextlib.contextmanager
+def computing(device: str, precision: PrecisionName = "auto") -> Iterator[None]:
+    """Context manager: what is computed uses this device, and is interrupted by an exception, which gives advice."""
+    from graphormer_sepnorm.system import device as devices
 
-    return devices.computing(devices.choose(device, precision))
+    with devices.computing(devices.choose(device, precision)), interruptible():
+        yield
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,11 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         several = [parameter for parameter in self.params if getattr(parameter, "multiple", False)]
-        self.refuse_missing_values(ctx, args)
+        options = [each for each in self.params if each.param_type_name == "option"]
+        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
+        for name, value in pairwise(args):
+            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
+                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
         if any(each.param_type_name == "argument" and each.required for each in self.params):
             are_given = len(list(takewhile(lambda text: not text.startswith("-") or text == "-", args))) > 1
             several = [each for each in several if are_given and each.metavar is None]
@@ -243,14 +248,6 @@ class ListCommand(TyperCommand):
         if self.name == "train" and ctx.params.get("resume") and ctx.params.get("out"):
             take_up(ctx)
         return super().invoke(ctx)
-
-    def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
-        """Ends with a sentence if an option has another one in place of its value."""
-        options = [each for each in self.params if each.param_type_name == "option"]
-        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
-        for name, value in pairwise(args):
-            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
-                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
 
 
 def sentence_on_value(error: typer.BadParameter) -> str:

@@ -20,6 +20,7 @@ from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
+from graphormer_sepnorm.system.signals import interruptible
 from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say_once, train_folds, train_table
@@ -27,10 +28,8 @@ from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.training import experiment, finetune, optimizers
 from graphormer_sepnorm.training import sweep as sweeping
-from graphormer_sepnorm.training.experiment import train_run
-from graphormer_sepnorm.training.finetune import check_start, from_weights
-from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.settings import in_precision, refuse_patience, with_given, with_settings
 
 FOUND_RECIPES = f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or a config.json"
@@ -132,15 +131,15 @@ def train(
         config = task_config(TABLE, options.featurizer, *asked)
     if run.norm is not None and (start := config.train.start_from) is not None:
         raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
-    config = from_weights(config, run.start, run.freeze)
+    config = finetune.from_weights(config, run.start, run.freeze)
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
     if options is not None:
         refuse_patience(config.train, recipe.train)
     if run.norm not in (None, config.model.norm):
         raise InputError(f"--norm {run.norm} and --set model.norm={config.model.norm} differ: leave one out")
-    find_optimizer(config.train.optimizer)
+    optimizers.find_optimizer(config.train.optimizer)
     if not ensemble.quick:  # which trains no networks
-        check_start(config)
+        finetune.check_start(config)
     if options is None:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
         say_once([f"training {run.found_recipe} on {run.dataset}{hint}"])
@@ -150,9 +149,9 @@ def train(
     folder, command = run.folder(config), as_command(context, scales)
     if folder.is_file():
         raise InputError(f"{folder} is a file: name a folder to write with --out")
-    with computing(compute):
+    with computing(compute), interruptible():
         if options is None:
-            result = train_run(config, folder, root, run.resume, command)
+            result = experiment.train_run(config, folder, root, run.resume, command)
         else:
             networks, look = ensemble.ensemble or FOLDS, ensemble.ensemble is None
             plan = Plan(networks, ensemble.baseline, ensemble.blend, ensemble.quick, run.resume, look, command)
@@ -233,7 +232,7 @@ def tune(
     seconds = None if search.time_limit is None else 60 * search.time_limit
     limits = SearchLimits(search.trials, search.processes, seconds)
     fixed = fixed_by([*(f"train.{name}" for name in optimization), *(settings or ())])
-    with computing(compute):
+    with computing(compute), interruptible():
         result = tune(options, config, out, limits, fixed, search.resume, search.compare, content)
         if search.compare:
             say_once([verdict(result, search.recipe)])
@@ -261,6 +260,6 @@ def sweep(
     """
     chosen = find_recipe(recipe)
     train = in_precision(with_given(chosen.train, {"epochs": epochs}), precision)
-    with computing(choose(device)):
+    with shared.computing(device):
         rows = sweeping.sweep(dataset, norm, range(seeds), replace(chosen, train=train), out, root, settings or ())
     shared.print_result(rows, is_told=False)
