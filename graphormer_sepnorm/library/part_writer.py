@@ -307,9 +307,8 @@ def connected(processes: Processes, most: int) -> Iterator[Client]:
     keep_tracker()
     with dask.config.set(LOCAL):
         try:  # lost workers and failed partitions are reported here
-            silent = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-            count = min(processes.workers or available_cores(), most)
-            cluster = LocalCluster(n_workers=count, threads_per_worker=1, **silent)
+            here = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+            cluster = LocalCluster(n_workers=min(processes.workers or available_cores(), most), **here)
         except RuntimeError as error:
             why = f"a worker process did not start, perhaps for lack of memory ({error})"
             raise InputError(f"{why}: run the same command again, with fewer --workers") from None
@@ -324,15 +323,12 @@ def connected(processes: Processes, most: int) -> Iterator[Client]:
 
 def keep_tracker() -> None:
     """Starts Python's resource tracker, again if it was killed, without its tracebacks about unknown semaphores."""
-    error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        with warnings.catch_warnings(action="ignore"):
+    with open(os.devnull, "w") as nowhere, open(os.dup(2), "w") as error, warnings.catch_warnings(action="ignore"):
+        os.dup2(nowhere.fileno(), 2)
+        try:
             resource_tracker.ensure_running()
-    finally:
-        os.dup2(error, 2)
-        os.close(error)
-        os.close(nowhere)
+        finally:
+            os.dup2(error.fileno(), 2)
 
 
 def describe(client: Client) -> str:

@@ -91,8 +91,7 @@ def predict_library(
             digests = dict(zip(files, threads.map(digest_of_file, files.values()), strict=True))
         manifest = Manifest(__version__, models, options, digests)
         adopt(manifest, out, is_own)
-        assignments = assign(files, out / PARTS, manifest)
-        reports = finished(assignments)
+        assignments, reports = assign(files, out / PARTS, manifest)
         if missing := [each for each in assignments if each.part not in reports]:
             (out / SUCCESS).unlink(missing_ok=True)
             plugin = Models(model, options, where.device, f"graphormer-sepnorm-{manifest.job()}")
@@ -175,28 +174,24 @@ def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
     write_atomically(path, manifest.as_json())
 
 
-def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> list[Assignment]:
-    """The assignment of each partition; raises InputError if two have the same part."""
-    job = manifest.job()
-    paths = [os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files]
-    if len(set(paths)) < len(paths):
-        raise InputError("two partitions have names that differ only in .parquet: rename one")
-    return [
-        Assignment(str(path), part, job, manifest.partitions[name], name)
-        for (name, path), part in zip(files.items(), paths, strict=True)
-    ]
+def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> tuple[list[Assignment], dict[str, Report]]:
+    """The assignment of each partition, and the reports of complete parts.
 
-
-def finished(assignments: list[Assignment]) -> dict[str, Report]:
-    """The reports of the complete parts; raises InputError if one is of another job or content."""
-    done = {}
-    for each in assignments:
-        if report := parts.read_report(Path(each.part)):
+    Raises:
+        InputError: two partitions have the same part, or a part is of another job or content.
+    """
+    assignments, reports, job = {}, {}, manifest.job()
+    for name, path in files.items():
+        part = os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}")
+        if part in assignments:
+            raise InputError("two partitions have names that differ only in .parquet: rename one")
+        assignments[part] = each = Assignment(str(path), part, job, manifest.partitions[name], name)
+        if report := parts.read_report(Path(part)):
             if (report.job, report.content) != (each.job, each.content):
-                problem = f"{each.source} has changed since {each.part} was written"
+                problem = f"{path} has changed since {part} was written"
                 raise InputError(f"{problem}: remove the part to compute it again, or choose a new folder")
-            done[each.part] = report
-    return done
+            reports[part] = report
+    return list(assignments.values()), reports
 
 
 def compute(missing: list[Assignment], models: Models, processes: Processes, is_told: bool) -> dict[str, Report]:

@@ -35,7 +35,10 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
         raise InputError(unfinished)
     card = zoo.read_card(run.path) or card_of(run, loaded)
     card = card if licence is None else replace(card, licence=licence)
-    files = {name: (run.path / name).read_bytes() for name in names_in_archive(run)}
+    configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
+    others = [run.test.name, run.predictions.name, run.record.name, *configs, TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
+    names = [run.stack.name, *stored_facts(run.stack)["files"], *(n for n in others if (run.path / n).exists())]
+    files = {name: (run.path / name).read_bytes() for name in names}
     if FACTS in files:
         facts = json.loads(files[FACTS])
         paths = {name: path for name in ("path", "test_csv") if (path := facts["options"].get(name))}
@@ -45,15 +48,8 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     with writing(out):
         zoo.write_archive(out, files)
     assert loaded.trust is not None
-    facts = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
-    return {"model": str(model), "output": str(out), **facts, "licence": card.licence}
-
-
-def names_in_archive(run: RunFolder) -> list[str]:
-    configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
-    tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
-    others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]
-    return [run.stack.name, *stored_facts(run.stack)["files"], *(each for each in others if (run.path / each).exists())]
+    numbers = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
+    return {"model": str(model), "output": str(out), **numbers, "licence": card.licence}
 
 
 def card_of(run: RunFolder, model: TableModel) -> zoo.ModelCard:

@@ -23,7 +23,8 @@ from graphormer_sepnorm.tables.writers.base import DIGITS, as_csv
 
 NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)  # the name of the run folder of an update
 CONFIDENCE = 0.9  # of the intervals in logs
-COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high", "digest")
+OF_PREDICTION = ("target", "predicted", "low", "high")
+COLUMNS = ("date", "model", "smiles", "conditions", *OF_PREDICTION, "digest")
 
 
 def predictions_of(model: PredictingModel, predictions: Predictions) -> list[list[dict[str, str]]]:
@@ -33,18 +34,12 @@ def predictions_of(model: PredictingModel, predictions: Predictions) -> list[lis
     except InputError:  # no intervals, or too few molecules to calibrate them
         low = high = np.full(predictions.values.shape, np.nan)
     digits = [DIGITS[kind_of_target(model, number)] for number in range(len(model.targets))]
-    parts = {"predicted": predictions.values, "low": low, "high": high}
-
-    def of(row: int, place: int, target: str) -> dict[str, str]:
-        return {
-            "target": target,
-            **{name: number_text(part[row, place], digits[place]) for name, part in parts.items()},
-        }
-
-    return [
-        [of(row, place, target) for place, target in enumerate(model.targets) if not error]
-        for row, error in enumerate(predictions.errors)
-    ]
+    found = []
+    for error, row in zip(predictions.errors, np.stack([predictions.values, low, high], axis=2), strict=True):
+        parts = zip(model.targets, digits, row, strict=True)
+        texts = [(target, *(number_text(value, count) for value in values)) for target, count, values in parts]
+        found.append([] if error else [dict(zip(OF_PREDICTION, each, strict=True)) for each in texts])
+    return found
 
 
 def number_text(value: float, digits: int = DIGITS["number"]) -> str:
@@ -67,30 +62,23 @@ def log_into(
     columns, digests = (read_records(path)[0] if path.exists() else ()) or COLUMNS, digests or {}
 
     def append(asked_for: Smiles, predictions: Predictions) -> None:
-        now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
-        if not isinstance(model, SideBySide):
-            lines = log_lines(now, name, ", ".join(digests.values()), model, asked_for, predictions)
-        else:
-            for number, (part, own) in enumerate(zip(model.parts, predictions.parts, strict=True)):
-                samples = [sample and model.sample_for(number, sample) for sample in asked_for]
-                lines += log_lines(now, part.name, digests.get(part.name, ""), part.model, samples, own)
+        now, lines = datetime.now(UTC).isoformat(timespec="seconds"), list[tuple[str | None, ...]]()
+        told = [(name, ", ".join(digests.values()), model, asked_for, predictions)]
+        if isinstance(model, SideBySide):
+            asked = [[each and model.sample_for(n, each) for each in asked_for] for n in range(len(model.parts))]
+            of_parts = zip(model.parts, asked, predictions.parts, strict=True)
+            told = [(part.name, digests.get(part.name, ""), part.model, its, own) for part, its, own in of_parts]
+        for own_name, digest, one, samples, own in told:
+            fixed, names = one.asked_conditions.given, one.asked_conditions.columns
+            for sample, found in zip(samples, predictions_of(one, own), strict=True):
+                smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
+                conditions = conditions_text([*names, *fixed], [*texts, *fixed.values()])
+                lines += [(now, own_name, smiles, conditions, *each.values(), digest) for each in found]
         with writing(path), open(path, "ab") as file:
             lines = [line[: len(columns)] for line in lines]
             file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
 
     return append
-
-
-def log_lines(
-    date: str, name: str, digest: str, model: PredictingModel, samples: Smiles, outcome: Predictions
-) -> list[tuple[str | None, ...]]:
-    fixed, columns = model.asked_conditions.given, model.asked_conditions.columns
-    lines: list[tuple[str | None, ...]] = []
-    for sample, predictions in zip(samples, predictions_of(model, outcome), strict=True):
-        smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
-        conditions = conditions_text([*columns, *fixed], [*texts, *fixed.values()])
-        lines += [(date, name, smiles, conditions, *each.values(), digest) for each in predictions]
-    return lines
 
 
 def ancestor(name: str) -> str:

@@ -45,7 +45,7 @@ COLUMNS = (
     *("date", "time", "molecule", "smiles", "conditions", "target", "measured", "predicted", "low", "high"),
     *("similarity", "model", "predicted_on", "digest"),
 )
-OF_PREDICTION = ("predicted", "low", "high", "model", "digest")
+FROM_LOG = (*logs.OF_PREDICTION, "model", "digest")
 WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
 LEAST_EQUAL = 3  # labels at a bound of the training table
 MOST_NAMED = 5  # rows that are skipped
@@ -208,7 +208,7 @@ def prospective_lines(
         fixed["similarity"] = logs.number_text(near)
         for prediction, measured in zip(own, label_texts(row), strict=False):
             first = logged.get((key, conditions, prediction["target"]), prediction | by_us)
-            of_prediction = {name: first.get(name, "") for name in ("target", *OF_PREDICTION)}
+            of_prediction = {name: first.get(name, "") for name in FROM_LOG}
             if measured:
                 lines.append(fixed | of_prediction | {"measured": measured, "predicted_on": first["date"]})
     if log is not None:

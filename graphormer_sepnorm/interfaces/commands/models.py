@@ -56,11 +56,10 @@ def evaluate(
         raise InputError("--leaderboard has the scores of test and validation: leave --split out")
     models = [resolve_model(name) for name in run]
     shared.tell(unfinished(models))
-    for name in run:
-        if name in shipped_tables() and not Path(name).exists():
-            problem = f"{name} comes without test molecules and without the options of its table"
-            advice = f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
-            raise InputError(f"{problem}: see its scores with {advice}")
+    for name in (each for each in run if each in shipped_tables() and not Path(each).exists()):
+        problem = f"{name} comes without test molecules and without the options of its table"
+        advice = f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
+        raise InputError(f"{problem}: see its scores with {advice}")
     first = RunFolder(models[0], run[0])
     with shared.computing(device, precision):
         if as_leaderboard:
