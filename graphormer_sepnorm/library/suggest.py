@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,8 +38,9 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.table import Row, cell_text
 from graphormer_sepnorm.tables.rows import id_column_among, with_decimal
-from graphormer_sepnorm.tables.writers import write_whole
+from graphormer_sepnorm.tables.writers import WRITERS, write_whole
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter, Pairs
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -110,8 +112,12 @@ def suggest(
     options: PartOptions | None = None,
     where: Processes = HERE,
     for_people: bool = False,
+    about: Pairs = (),
 ) -> dict:
-    """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``."""
+    """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``.
+
+    A workbook says what its models are, by the pairs of texts ``about`` them.
+    """
     if is_standard_output(out) and where.scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
     find_output_writer(out)
@@ -144,7 +150,7 @@ def suggest(
             places = pick_diverse([each.mol for each in some], request.count - len(picked), request.distance)
             picked += [some[place] for place in places]
         options = replace(options, answers=replace(options.answers, domain=predictor.trust is not None))
-        similarity = write_picked(predictor, source, out, columns, picked, options, for_people)
+        similarity = write_picked(predictor, source, out, columns, picked, options, for_people, about)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     numbers: dict = {"suggested": len(picked), **{name: result[name] for name in ("rows", "unreadable")}}
     numbers |= {"left_out": len(pool) - len(fresh), "put_last": sum(bool(each.warning) for each in fresh)}
@@ -228,6 +234,7 @@ def write_picked(
     picked: list[Candidate],
     options: PartOptions,
     for_people: bool,
+    about: Pairs,
 ) -> np.ndarray:
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
     columns, rows = options.of_predictions(predictor), [each.row for each in picked]
@@ -239,7 +246,8 @@ def write_picked(
         first = next(iter(find_partitions(source).values()))
         with open_table(first, named_column(first, options.smiles_column), options.delimiter) as table:
             like = with_decimal(table) if kind_of(first) in (".csv", ".tsv", ".txt") else None
-            write_whole(out, names, rows, added, cells, like)
+            workbook = {".xlsx": partial(ExcelWriter, about=[*about, *columns.about])}
+            write_whole(out, names, rows, added, cells, like, WRITERS | workbook)
     elif for_people:
         print_bytes(lines_for_people(names, columns, rows[:SHOWN], told))
     else:

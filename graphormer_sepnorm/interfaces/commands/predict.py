@@ -116,8 +116,8 @@ def predict(
             cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
             meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
             watch = None if log is None else log_into(log, predictor, ", ".join(models), digests)
-            about = list(about_models(models)) if out and out.suffix.lower() == ".xlsx" else []
-            result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch, about)
+            told = (meanings, judge, watch, about_models(models, out))
+            result = predict_table(predictor, source, out or Path("-"), reading, answers, *told)
             shared.tell(lines_on_rows(result, predictor, answers))
     if for_people:
         shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
@@ -153,16 +153,18 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
     return predictor
 
 
-def about_models(models: list[str]) -> Iterator[tuple[str, str]]:
-    """Facts about the origin of predictions, for a workbook."""
+def about_models(models: list[str], out: Path | None) -> list[tuple[str, str]]:
+    """Facts about the origin of predictions, for a workbook; none for another file."""
+    if out is None or out.suffix.lower() != ".xlsx":
+        return []
     from graphormer_sepnorm.runs.info import shown_facts
     from graphormer_sepnorm.runs.zoo import resolve_model
     from graphormer_sepnorm.table_model.evaluate import describe_any
     from graphormer_sepnorm.version import __version__
 
-    yield from (("predicted by", f"graphormer_sepnorm {__version__}"), ("on", f"{date.today()}"))
-    for model in models:
-        yield from {"model": model, **shown_facts(describe_any(resolve_model(model)))}.items()
+    facts = [{"model": model, **shown_facts(describe_any(resolve_model(model)))} for model in models]
+    origin = {"predicted by": f"graphormer_sepnorm {__version__}", "on": f"{date.today()}"}
+    return [line for each in (origin, *facts) for line in each.items()]
 
 
 def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) -> Iterator[str]:
@@ -251,8 +253,8 @@ def suggest(
                 shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
         answers = Answers(alerts=alerts, properties=properties)
         options = PartOptions(Selection(""), None, reading.smiles_column, reading.delimiter, answers=answers)
-        where = Processes(scheduler, workers, device)
-        result = suggest_molecules(predictor, library, out or Path("-"), request, options, where, for_people)
+        told = (Processes(scheduler, workers, device), for_people, about_models(model, out))
+        result = suggest_molecules(predictor, library, out or Path("-"), request, options, *told)
     shared.tell(lines_on_suggestions(result, count, SHOWN if for_people else count))
     if result["output"] != "-":
         shared.print_result({**result, "seconds": round(time.perf_counter() - started, 3)})

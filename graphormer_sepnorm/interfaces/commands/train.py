@@ -18,6 +18,7 @@ from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, 
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, RECIPES, dataset_config, find_recipe, task_config
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.system.signals import interruptible
@@ -74,6 +75,7 @@ class EnsembleOptions:
 
 
 BEGINNING = "Your table"
+ONLY_IN_FILE = {"out_of_fold", "weights", "learning_curve", "last_doubling"}  # too long to print
 NETWORKS: dict[str, Any] = {"default": "as in the recipe", "panel": "Training of networks"}
 OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
 OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
@@ -162,8 +164,10 @@ def train(
     say_once([*sentences.on_left_out(result), *sentences.on_targets(result), f"{folder}: {score}"])
     if options is not None and not is_on_page():
         say_once(sentences.next_steps(folder, is_model=not options.folds))
-    source = {} if run.csv is None else {"table": run.csv}
-    shared.print_result({"out": str(folder), **source, **result})
+    if run.csv is not None:
+        short = {name: value for name, value in result.items() if name not in ONLY_IN_FILE}
+        result = {"table": run.csv, **short, "scores_in": str(RunFolder(folder).test)}
+    shared.print_result({"out": str(folder), **result})
 
 
 def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:

@@ -122,6 +122,9 @@ def test_suggestions_unlike_all_training_molecules_are_counted(written, predicto
     header, *lines = (line.split() for line in capsysbinary.readouterr().out.decode().splitlines())
     assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
     assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
+    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.xlsx", SuggestRequest(2), about=[("model", "mine")])
+    about = pytest.importorskip("openpyxl").load_workbook(tmp_path / "next.xlsx").worksheets[1]
+    assert ("model", "mine") in about.values
 
 
 def test_molecules_are_known_however_they_are_written():
