@@ -36,11 +36,7 @@ from graphormer_sepnorm.tables.formats.cells import PARQUET
 from graphormer_sepnorm.tables.formats.table import free_name
 from graphormer_sepnorm.version import __version__
 
-MANIFEST = "manifest.json"
-SUCCESS = "_SUCCESS"
-PARTS = "parts"
-TOP = "top.parquet"
-LOCK = "library.lock"
+MANIFEST, SUCCESS, PARTS, TOP, LOCK = "manifest.json", "_SUCCESS", "parts", "top.parquet", "library.lock"
 AGAIN = "the parts that are done are kept, the same command goes on with the others"
 SHOWN = 5
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

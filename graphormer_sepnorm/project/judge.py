@@ -19,8 +19,7 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, 
 Kind = Literal["target", "probability", "class", "property", "alerts"]
 ALERTS = "alerts"
 PROBABILITY = "probability_of_success"
-POINTS = 1024
-ROWS_AT_ONCE = 256
+POINTS, ROWS_AT_ONCE = 1024, 256  # of a joint probability
 ROWS_OF_VOLUME = 1024
 FEWEST, MOST = 2, 3  # objectives of a hypervolume
 LEAST_DEVIATION = 1e-12

@@ -266,14 +266,10 @@ def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> di
     rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]
     if options.split != "column":
         rows = [row if options.test_csv and row.split == "test" else replace(row, split="") for row in rows]
-    table = replace(
-        before,
-        rows=rows,
-        skipped=[(number + offset, smiles, reason) for number, smiles, reason in new.skipped],
-        structures=before.structures + new.structures,
-        names=before.names | {number + offset: name for number, name in new.names.items()},
-        changed=new.changed,
-    )
+    skipped = [(number + offset, smiles, reason) for number, smiles, reason in new.skipped]
+    names = before.names | {number + offset: name for number, name in new.names.items()}
+    table = replace(before, rows=rows, structures=before.structures + new.structures)
+    table = replace(table, skipped=skipped, names=names, changed=new.changed)
     table = labels.with_duplicates(options.kind, labels.leave_out_tested(table) if options.test_csv else table)
     table = labels.divided(options, table, labels.assign_splits(options, table))
     return train_labelled(options, table, model.config, out, model.plan)

@@ -151,9 +151,12 @@ class FieldsOf:
 
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
         """Removes the values of these fields from ``values`` and returns those that were given."""
-        given = [(each, value) for each in self.declared() if (value := values.pop(each.field)) is not None]
-        as_is: Callable = lambda value: tuple(value) if isinstance(value, list) else value  # noqa: E731
-        return {each.field: (each.option.read or as_is)(value) for each, value in given}
+        given: dict[str, Any] = {}
+        for each in self.declared():
+            if (value := values.pop(each.field)) is not None:
+                value = tuple(value) if isinstance(value, list) else value
+                given[each.field] = each.option.read(value) if each.option.read else value
+        return given
 
     def parameter(self, each: Declared) -> inspect.Parameter:
         name, default, text = each.name, each.option.default, each.option.help
