@@ -154,8 +154,8 @@ class FieldsOf:
         given: dict[str, Any] = {}
         for each in self.declared():
             if (value := values.pop(each.field)) is not None:
-                value = tuple(value) if isinstance(value, list) else value
-                given[each.field] = each.option.read(value) if each.option.read else value
+                read = each.option.read or (lambda value: tuple(value) if isinstance(value, list) else value)
+                given[each.field] = read(value)
         return given
 
     def parameter(self, each: Declared) -> inspect.Parameter:
