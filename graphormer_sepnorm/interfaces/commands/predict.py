@@ -100,8 +100,7 @@ def predict(
     if of_library:
         check_library("a library")
     with shared.computing(*(("cpu",) if of_library else (device, precision))):
-        predictor, digests = load_for(models, strip_salts, conditions), digests_of(models)
-        say_independent(judge, predictor)
+        predictor, digests = load_for(models, strip_salts, conditions, judge), digests_of(models)
         if of_library:
             from graphormer_sepnorm.library import part_writer as parts
             from graphormer_sepnorm.library import run
@@ -139,8 +138,14 @@ def begin(models: list[str], profile: str | None) -> "Profile | None":
     return None if profile is None else Profile.read(profile)
 
 
-def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
-    """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
+def load_for(
+    models: list[str], strip_salts: bool, conditions: dict[str, str], judge: "Profile | None" = None
+) -> "PredictingModel":
+    """Loads models, to predict under conditions that are the same for all molecules.
+
+    Says if training is unfinished, and which errors the probability of success takes as independent, as nothing is
+    known of their correlation.
+    """
     with leaving_at_once():
         from graphormer_sepnorm.predict.predictors import stripping_salts
         from graphormer_sepnorm.predict.side_by_side import parts_of
@@ -150,6 +155,9 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
     shared.tell(unfinished(models))
     for model in parts_of(predictor) if strip_salts else ():
         stripping_salts(model)
+    if judge and (pairs := judge.judge(predictor).independent):
+        names = ", ".join(dict.fromkeys(name for pair in pairs for name in pair))
+        shared.tell([f"taken as independent, as their correlation is unknown: the errors of {names}"])
     return predictor
 
 
@@ -184,13 +192,6 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
         yield f"below 0, although all training labels are above 0: {', '.join(places)}; {advice}"
     if not result["rows"]:
         yield "the input has a header but no rows"
-
-
-def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> None:
-    """Says which errors the probability of success takes as independent, because their correlation is not known."""
-    if profile and (pairs := profile.judge(predictor).independent):
-        names = ", ".join(dict.fromkeys(name for pair in pairs for name in pair))
-        shared.tell([f"taken as independent, as their correlation is unknown: the errors of {names}"])
 
 
 def check_library(purpose: str) -> None:
@@ -243,8 +244,7 @@ def suggest(
     request = SuggestRequest(count, by or "confidence-bound", target, minimize, best, kappa, distance, judge)
     started, for_people = time.perf_counter(), out is None and sys.stdout.isatty()
     with shared.computing("cpu"):
-        predictor = load_for(model, False, shared.read_conditions(condition))
-        say_independent(judge, predictor)
+        predictor = load_for(model, False, shared.read_conditions(condition), judge)
         if judge is None:
             predictor, target = one_model(predictor, target)
             request = replace(request, target=target)
