@@ -84,7 +84,8 @@ class SuggestRequest:
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
     """The ranking criterion of the molecules; raises InputError where the model does not support it."""
-    targets, target = ", ".join(predictor.targets), request.target or predictor.targets[0]
+    targets = ", ".join(predictor.targets)
+    target = predictor.targets[0] if request.target is None else request.target
     if request.target is None and len(predictor.targets) > 1:
         raise InputError(f"the model predicts {targets}: choose one of them with --target")
     if target not in predictor.targets:
