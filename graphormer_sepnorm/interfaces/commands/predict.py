@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.predict.predictors import PredictingModel
     from graphormer_sepnorm.project.profile import Profile
 
-RANKING = "Ranking"
+RANKING, BY = "Ranking", "By default confidence-bound, or prediction for classes."
+RankedBy = Annotated[Promise | None, option(BY, panel=RANKING)]
 NETWORK = "Network: a run folder, a weights file, a name such as foundation, or minimol."
 FILE = "A file: .csv, .tsv, .parquet, .xlsx, .sdf"
 WHAT = f"Each MODEL is a {shared.MODEL}. INPUT is SMILES, or a table: {shared.MOLECULE_TABLES}, or - for CSV."
@@ -212,9 +213,7 @@ def suggest(
     profile: shared.Profile = None,
     target: Annotated[str | None, option("Target to optimize, required if there are several.", panel=RANKING)] = None,
     minimize: Annotated[bool, option("Direction of the optimization.", "--minimize/--maximize", panel=RANKING)] = False,
-    by: Annotated[
-        Promise | None, option("By default confidence-bound, or prediction for classes.", panel=RANKING)
-    ] = None,
+    by: RankedBy = None,
     best: Annotated[float | None, option("Value to exceed; by default the best training label.", panel=RANKING)] = None,
     kappa: Annotated[float, option("Number of standard deviations of the confidence bound.", panel=RANKING)] = 1.0,
     distance: Annotated[float, option("Minimum Tanimoto distance between two molecules; 0: any.", panel=RANKING)] = 0.3,

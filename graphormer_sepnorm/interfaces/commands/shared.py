@@ -57,14 +57,13 @@ def argument(metavar: str, text: str, completion: Callable[[str], list[str]] | N
 
 MODEL = "run folder that train wrote, .gsn or weights file, or name of a shipped model, such as adme"
 FOLDER = "Folder of the downloaded datasets; by default GRAPHORMER_SEPNORM_ROOT, or datasets."
+YOUR_TABLE = f"Your table: {LABELLED_TABLES}; - for standard input."
 ONE_CONDITION = "A condition that is the same for all molecules and not a column of the table; may be repeated."
 ANY_FIELD = "Any field of the config, such as model.layers=6; applied last."
 GOOD = "File .toml that says what a good molecule is: add the probability that it is one; suggest ranks by it."
 
 Run = Annotated[str, argument("RUN", "Run folder of train FILE, or a .gsn file of it.", predicting_names)]
-TableFile = Annotated[
-    str | None, argument("FILE", f"Your table: {LABELLED_TABLES}; - for standard input.", show_default=False)
-]
+TableFile = Annotated[str | None, argument("FILE", YOUR_TABLE, show_default=False)]
 Root = Annotated[Path | None, option(FOLDER, panel=COMPUTING)]
 Device = Annotated[str, option("auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.", panel=COMPUTING)]
 Precision = Annotated[PrecisionName, option("Precision of matrix products; auto: float32.", panel=COMPUTING)]
