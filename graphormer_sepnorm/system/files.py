@@ -68,25 +68,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, f"{path.name}.")
-    with temporary_beside(path) as file:
-        temporary = Path(file.name)
-        try:
-            with file:
-                yield file
-            rename_durably(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def temporary_beside(path: Path) -> Iterator[BinaryIO]:
-    """Context manager: an open temporary file in the folder of ``path``, protected from ``remove_leftovers``."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
         with open(temporary, "xb") as file, claimed(file.fileno(), wait=True):
-            if os.fstat(file.fileno()).st_nlink:  # not removed as a leftover before it was claimed
-                yield file
-                return
+            if not os.fstat(file.fileno()).st_nlink:  # removed as a leftover before it was claimed
+                continue
+            try:
+                with file:
+                    yield file
+                rename_durably(temporary, path)
+            finally:
+                temporary.unlink(missing_ok=True)
+            return
 
 
 @contextlib.contextmanager
