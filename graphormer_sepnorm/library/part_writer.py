@@ -49,7 +49,7 @@ from graphormer_sepnorm.version import __version__
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
 SECONDS_TO_CONNECT = 20
-TASKS = "partition"  # Dask queues tasks for free workers only if many belong to the same group
+DASK_GROUP = "partition"  # Dask queues tasks for free workers only if many belong to the same group
 LOCAL = {
     # Workers get one partition at a time, so that a partition that kills workers is identified.
     "distributed.scheduler.worker-saturation": 1.0,
@@ -343,7 +343,7 @@ def compute_parts(
     client: Client, models: Models, assignments: list[Assignment]
 ) -> Iterator[tuple[Assignment, Report | BaseException]]:
     """Writes parts on the workers; yields each assignment with its report or its error as they finish."""
-    names = {(TASKS, assignment.part): assignment.source for assignment in assignments}
+    names = {(DASK_GROUP, assignment.part): assignment.source for assignment in assignments}
 
     def name_lost_worker(event: tuple[float, dict]) -> None:
         message = event[1]

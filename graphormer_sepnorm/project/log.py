@@ -122,17 +122,13 @@ def earliest(
 
     The models are told by their ``digests``, and by their names in lines of earlier releases, which have no digest.
     """
-    first: dict[tuple[str, str, str], dict[str, str]] = {}
 
     def is_ours(line: dict[str, str]) -> bool:
         return line["digest"] in digests if line.get("digest") else ancestor(line["model"]) in models
 
-    logged = filter(is_ours, read_log(path))
-    lines = sorted(logged, key=lambda line: datetime.fromisoformat(line["date"]))
+    lines = sorted(filter(is_ours, read_log(path)), key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
-    structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))
-    for line in lines:
-        structure = structures[line["smiles"]]
-        if isinstance(structure, MoleculeStructure):
-            first.setdefault((structure.key, line["conditions"], line["target"]), line)
-    return first
+    found = zip(texts, read_structures(featurizer, texts), strict=True)
+    keys = {text: structure.key for text, structure in found if isinstance(structure, MoleculeStructure)}
+    known = (line for line in reversed(lines) if line["smiles"] in keys)  # so that the earliest one is kept
+    return {(keys[line["smiles"]], line["conditions"], line["target"]): line for line in known}

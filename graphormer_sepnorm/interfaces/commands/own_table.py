@@ -122,8 +122,8 @@ def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str
 def only_target(path: str, content: WholeTable, options: dict[str, Any]) -> tuple[str, ...]:
     """The only column of a table that is not empty and has no other purpose; raises InputError for none or several."""
     smiles = content.columns[content.smiles_place]
-    others = {options.get(name) for name in ("split_column", "weight_column", "id_column")}
-    used = {smiles, *others, *options.get("feature_columns", ())}
+    named = map(options.get, ("split_column", "weight_column", "id_column"))
+    used = {smiles, *named, *options.get("feature_columns", ())}
     filled = {place for row in content.rows for place, cell in enumerate(row.fields) if cell.strip()}
     left = [name for place, name in enumerate(content.columns) if name not in used and place in filled]
     id_column = id_column_among(left)
