@@ -87,9 +87,8 @@ def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, libr
             suggest(predictor, library, out, SuggestRequest(3), PartOptions(Selection(""), smiles_column="absent"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv"]
     else:
-        predict_library(
-            Predictor([tiny_model(seed=2)]), library, tmp_path / "next.csv.parts", PartOptions(Selection("logp"))
-        )
+        other, options = Predictor([tiny_model(seed=2)]), PartOptions(Selection("logp"))
+        predict_library(other, library, tmp_path / "next.csv.parts", options)
         if reason == "damaged":
             (tmp_path / "next.csv.parts" / "manifest.json").write_text("{")
     assert suggest(predictor, library, out, SuggestRequest(3))["suggested"] == 3
@@ -123,8 +122,8 @@ def test_suggestions_unlike_all_training_molecules_are_counted(written, predicto
     assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
     assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
     suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.xlsx", SuggestRequest(2), about=[("model", "mine")])
-    about = pytest.importorskip("openpyxl").load_workbook(tmp_path / "next.xlsx").worksheets[1]
-    assert ("model", "mine") in about.values
+    workbook = pytest.importorskip("openpyxl").load_workbook(tmp_path / "next.xlsx")
+    assert ("model", "mine") in workbook["About"].values
 
 
 def test_molecules_are_known_however_they_are_written():
