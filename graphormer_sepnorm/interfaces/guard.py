@@ -15,9 +15,8 @@ def guarded(command: Callable[[], None]) -> None:
 
     Of several processes of torchrun, only the first prints results.
     """
-    output = contextlib.nullcontext() if rank() == 0 else contextlib.redirect_stdout(io.StringIO())
     try:
-        with interruptible(), output:
+        with interruptible(), contextlib.redirect_stdout(sys.stdout if rank() == 0 else io.StringIO()):
             command()
     except Interrupted as interruption:
         print("; ".join(filter(None, (str(interruption), interruption.advice))), file=sys.stderr)
@@ -39,16 +38,12 @@ def sentence_of(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return first_problem(error)
     if str(error).startswith("DataLoader worker (pid"):  # PyTorch's words, for which it has no type
-        return (
-            "a worker process was killed, perhaps for lack of memory: free memory and run the same command again, "
-            "with --resume if it left unfinished results"
-        )
+        advice = "free memory and run the same command again, with --resume if it left unfinished results"
+        return f"a worker process was killed, perhaps for lack of memory: {advice}"
     if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which a quick command never imports
         raise error
-    return (
-        "the GPU is out of memory: choose a smaller batch (--batch-size), leave out the largest molecules, "
-        "or compute on another --device, such as cpu"
-    )
+    advice = "leave out the largest molecules, or compute on another --device, such as cpu"
+    return f"the GPU is out of memory: choose a smaller batch (--batch-size), {advice}"
 
 
 def in_first_process(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,20 +1,31 @@
-"""Work of a Dask worker: reads one partition of a library and writes one Parquet part, in bounded memory."""
+"""Partitions of a library on Dask workers: each is read and written as a Parquet part, in bounded memory."""
 
 import contextlib
+import dataclasses
 import json
+import logging
+import os
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from concurrent.futures import CancelledError
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
+import dask
 import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
+from distributed.utils import silence_logging_cmgr
+from distributed.worker import Worker
 from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
+from tqdm import tqdm
 
 from graphormer_sepnorm.config import STRICT
 from graphormer_sepnorm.errors import InputError
@@ -24,18 +35,27 @@ from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.predictors import PredictingModel, read_and_compute
 from graphormer_sepnorm.project.profile import Profile
-from graphormer_sepnorm.system.device import Compute
+from graphormer_sepnorm.system.device import Compute, choose
 from graphormer_sepnorm.system.files import replacing
-from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
+from graphormer_sepnorm.system.workers import CHUNK, Smiles, available_cores, in_chunks
 from graphormer_sepnorm.tables import formats
 from graphormer_sepnorm.tables.formats.cells import PARQUET, batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column, free_name, not_one_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
 from graphormer_sepnorm.tables.writers.base import as_utf8
 from graphormer_sepnorm.tables.writers.parquet import arrow_array, arrow_fields
+from graphormer_sepnorm.version import __version__
 
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
+SECONDS_TO_CONNECT = 20
+DASK_GROUP = "partition"  # Dask queues tasks for free workers only if many belong to the same group
+LOCAL = {
+    # Workers get one partition at a time, so that a partition that kills workers is identified.
+    "distributed.scheduler.worker-saturation": 1.0,
+    # With Dask's default, the memory of every large tensor would be returned and requested again: half as fast.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+}
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -66,6 +86,7 @@ class PartOptions:
     answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
     profile: Profile | None = None
+    with_samples: bool = False  # add a last column of what the model reads: as JSON, SMILES and conditions
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         return PredictionColumns(predictor, self.answers, self.acquisition, profile=self.profile)
@@ -116,8 +137,10 @@ def open_partition(
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
             smiles = types.names[find_column(types.names, options.smiles_column, path)]
-            if not is_text(types.field(smiles).type):
-                raise InputError(f"the column {smiles!r} of {path} is {types.field(smiles).type}, not text")
+            kind = types.field(smiles).type
+            texts = kind.value_type if pa.types.is_dictionary(kind) else kind
+            if texts not in (pa.string(), pa.large_string(), pa.string_view()):
+                raise InputError(f"the column {smiles!r} of {path} is {kind}, not text")
             kept = kept_columns(types.names, options.columns, path)
             conditions.places(types.names, path)
             used = [smiles, *conditions.columns]
@@ -144,11 +167,6 @@ def open_partition(
         yield schema, map(as_texts, in_chunks(table.rows)), read
 
 
-def is_text(kind: pa.DataType) -> bool:
-    own = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return own in (pa.string(), pa.large_string(), pa.string_view())
-
-
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:
     """The columns to keep, by default all; raises InputError unless each name exists exactly once."""
     kept = list(names if wanted is None else dict.fromkeys(wanted))
@@ -168,22 +186,28 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
     columns, selection = options.of_predictions(predictor), options.selection
     opened = open_partition(assignment.source, options, predictor.asked_conditions)
     with opened as (own, batches, read), replacing(Path(assignment.part)) as file:
-        *fields, last = arrow_fields(columns.all, own.names)
+        fields = arrow_fields(columns.all, own.names)
+        names = [*own.names, *(field.name for field in fields)]
         compared = fields[[column.name for column in columns.all].index(selection.by)].name
         if not selection.keeps_all:
-            last = pa.field(free_name("row", [*own.names, *(field.name for field in fields)], "_predicted"), pa.int64())
-        schema = pa.schema([*own, *fields, last])
+            fields[-1] = pa.field(free_name("row", names[:-1], "_predicted"), pa.int64())
+        if options.with_samples:
+            fields.append(pa.field(free_name("sample", [*names, "row"], "_read"), pa.string()))
+        schema = pa.schema([*own, *fields])
 
         def predicted() -> Iterator[pa.Table]:
             nonlocal rows, unreadable, memory
             for table, chunk in batches:
-                predictions = read_and_compute(columns.reader, compute, read(chunk))
+                predictions = read_and_compute(columns.reader, compute, samples := read(chunk))
                 errors = [row.error or problem for row, problem in zip(chunk, predictions.errors, strict=True)]
                 if options.strict:
                     refuse_errors(errors, rows)
                 cells = columns.cells(predictions, errors)
                 if not selection.keeps_all:
                     cells[-1] = np.arange(rows, rows + len(errors))
+                if options.with_samples:
+                    texts = ([getattr(each, "smiles", each), *getattr(each, "conditions", ())] for each in samples)
+                    cells.append(list(map(json.dumps, texts)))
                 added = map(arrow_array, cells, schema.types[-len(cells) :])
                 yield pa.Table.from_arrays([*table.columns, *added], schema=schema)
                 rows, unreadable = rows + len(errors), unreadable + sum(map(bool, errors))
@@ -196,7 +220,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
             seconds = (round(time.monotonic() - started, 3), round(time.process_time() - cpu_started, 3))
             counts = (rows, unreadable, kept, compared, *seconds, round(memory / 2**20, 1))
             report = Report(assignment.job, assignment.content, *counts)
-            writer.add_key_value_metadata({FOOTER: json.dumps(asdict(report))})
+            writer.add_key_value_metadata({FOOTER: json.dumps(dataclasses.asdict(report))})
     return report
 
 
@@ -230,3 +254,127 @@ def best_rows(tables: Iterable[pa.Table], column: str, count: int, lowest: bool,
         with_value = candidates.filter(candidates[column].is_valid())
         best = with_value.sort_by([(column, "ascending" if lowest else "descending")])[:count]
     return best
+
+
+@dataclasses.dataclass(eq=False)
+class Models(WorkerPlugin):
+    """The models of a job, which Dask sends once to each worker, also to those that join later."""
+
+    predictor: PredictingModel
+    options: PartOptions
+    device: str
+    name: str
+    version: str = __version__
+
+    def setup(self, worker: Worker) -> None:
+        """Moves the models to the worker's device; raises InputError if the worker has another version or setup."""
+        if self.version != __version__:
+            raise InputError(f"the worker {worker.address} has version {__version__}: install {self.version} there")
+        if worker.state.nthreads != 1:
+            have = f"the worker {worker.address} has {worker.state.nthreads} threads"
+            raise InputError(f"{have}: start workers with --nthreads 1, one per core")
+        self.compute = choose(self.device, self.options.precision)
+        self.predictor = self.predictor.to(self.compute.device)
+
+
+def write_in_worker(name: str, assignment: Assignment) -> Report:
+    models = get_worker().plugins[name]
+    return write_part(models.predictor, models.compute, models.options, assignment)
+
+
+class Processes(NamedTuple):
+    """Where parts are computed."""
+
+    scheduler: str | None = None  # address of a Dask scheduler; None: this machine
+    workers: int | None = None  # processes on this machine; None: one per core
+    device: str = "auto"
+
+
+HERE = Processes()
+
+
+@contextlib.contextmanager
+def connected(processes: Processes, most: int) -> Iterator[Client]:
+    """A client of a scheduler, or of at most so many single-threaded processes here, which end with it."""
+    if processes.scheduler is not None:
+        try:
+            client = Client(processes.scheduler, timeout=SECONDS_TO_CONNECT)
+        except (OSError, ValueError) as error:
+            raise InputError(f"no Dask scheduler answers at {processes.scheduler}: {error}") from None
+        with silence_logging_cmgr(logging.CRITICAL), client:  # a lost scheduler is reported here
+            yield client
+        return
+    keep_tracker()
+    with dask.config.set(LOCAL):
+        try:  # lost workers and failed partitions are reported here
+            here = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+            cluster = LocalCluster(n_workers=min(processes.workers or available_cores(), most), **here)
+        except RuntimeError as error:
+            why = f"a worker process did not start, perhaps for lack of memory ({error})"
+            raise InputError(f"{why}: run the same command again, with fewer --workers") from None
+        try:
+            with Client(cluster) as client:
+                yield client
+        finally:
+            keep_tracker()
+            with contextlib.suppress(TimeoutError):  # a process that does not end in time is ended with this one
+                cluster.close()
+
+
+def keep_tracker() -> None:
+    """Starts Python's resource tracker, again if it was killed, without its tracebacks about unknown semaphores."""
+    with open(os.devnull, "w") as nowhere, open(os.dup(2), "w") as error, warnings.catch_warnings(action="ignore"):
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            resource_tracker.ensure_running()
+        finally:
+            os.dup2(error.fileno(), 2)
+
+
+def describe(client: Client) -> str:
+    """Number of processes, memory limit of each, and address of the page that shows their progress."""
+    limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    processes = "1 process" if len(limits) == 1 else f"{len(limits)} processes"
+    bound = f" with at most {min(limits) / 2**30:.1f} GiB each" if limits and min(limits) else ""
+    return f"computing in {processes}{bound}; progress at {client.dashboard_link}"
+
+
+def compute_parts(
+    client: Client, models: Models, assignments: list[Assignment]
+) -> Iterator[tuple[Assignment, Report | BaseException]]:
+    """Writes parts on the workers; yields each assignment with its report or its error as they finish."""
+    names = {(DASK_GROUP, assignment.part): assignment.source for assignment in assignments}
+
+    def name_lost_worker(event: tuple[float, dict]) -> None:
+        message = event[1]
+        if message["action"] == "remove-worker" and not message["expected"]:
+            sources = ", ".join(names[key] for key in message["processing-tasks"] if key in names)
+            tqdm.write(f"lost the worker {message['worker']}; to be computed again: {sources or 'nothing'}", sys.stderr)
+
+    with naming_lost_scheduler(client):
+        client.register_plugin(models, name=models.name)
+        client.subscribe_topic("all", name_lost_worker)
+    called = client.map(partial(write_in_worker, models.name), assignments, key=list(names), retries=2)
+    futures = dict(zip(called, assignments, strict=True))
+    try:
+        for future in as_completed(list(futures)):
+            with naming_lost_scheduler(client):
+                outcome = future.exception() or future.result()
+            keep_tracker()
+            yield futures.pop(future), outcome
+            future.release()
+    finally:
+        if client.status == "running":
+            with contextlib.suppress(CancelledError, OSError):
+                client.cancel(list(futures))
+                client.unsubscribe_topic("all")
+                client.unregister_worker_plugin(models.name)
+
+
+@contextlib.contextmanager
+def naming_lost_scheduler(client: Client) -> Iterator[None]:
+    """Within it, errors of Dask about an unreachable scheduler are InputError."""
+    try:
+        yield
+    except (CancelledError, OSError):
+        raise InputError(f"the connection to the scheduler {client.scheduler.address} is lost") from None

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from itertools import compress, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,11 +24,11 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
-from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Report, Selection, best_rows, read_report
+from graphormer_sepnorm.library import part_writer as parts
+from graphormer_sepnorm.library.part_writer import HERE, Assignment, Models, PartOptions, Processes, Report, Selection
 from graphormer_sepnorm.output.resumable_writer import job_digest
 from graphormer_sepnorm.predict.predictors import PredictingModel
-from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
+from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically, writing
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import available_cores
 from graphormer_sepnorm.tables.formats import is_table_name
@@ -36,11 +36,7 @@ from graphormer_sepnorm.tables.formats.cells import PARQUET
 from graphormer_sepnorm.tables.formats.table import free_name
 from graphormer_sepnorm.version import __version__
 
-MANIFEST = "manifest.json"
-SUCCESS = "_SUCCESS"
-PARTS = "parts"
-TOP = "top.parquet"
-LOCK = "library.lock"
+MANIFEST, SUCCESS, PARTS, TOP, LOCK = "manifest.json", "_SUCCESS", "parts", "top.parquet", "library.lock"
 AGAIN = "the parts that are done are kept, the same command goes on with the others"
 SHOWN = 5
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -55,13 +51,12 @@ class Manifest:
     options: PartOptions
     partitions: dict[str, str]  # digest of each file by name; "" if it cannot be read
 
+    def as_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=1).encode()
+
     def job(self) -> str:
         """Digest of everything that a part depends on apart from its partition."""
-        return hashlib.sha256(as_json(replace(self, partitions={}))).hexdigest()
-
-
-def as_json(manifest: Manifest) -> bytes:
-    return json.dumps(asdict(manifest), indent=1).encode()
+        return hashlib.sha256(replace(self, partitions={}).as_json()).hexdigest()
 
 
 def choose_rows(
@@ -80,38 +75,30 @@ def choose_rows(
 
 
 def predict_library(
-    predictor: PredictingModel,
-    source: str,
-    out: Path,
-    options: PartOptions,
-    scheduler: str | None = None,
-    workers: int | None = None,
-    device: str = "auto",
-    is_own: bool = False,
+    model: PredictingModel, source: str, out: Path, options: PartOptions, where: Processes = HERE, is_own: bool = False
 ) -> dict:
     """Writes the predictions of all partitions that have none yet; ``is_own`` folders may lose those of other jobs."""
     files = find_partitions(source)
     check_folder(out)
     busy = f"another process is writing to {out}: wait for it, or choose another folder"
     with locked(out / LOCK, busy), removing_failed(out):
-        models = job_digest(predictor, (), predictor.featurizer, predictor.digest)
+        models = job_digest(model, (), model.featurizer, model.digest)
         with ThreadPoolExecutor(available_cores()) as threads:
             digests = dict(zip(files, threads.map(digest_of_file, files.values()), strict=True))
         manifest = Manifest(__version__, models, options, digests)
         adopt(manifest, out, is_own)
-        assignments = assign(files, out / PARTS, manifest)
-        reports = finished(assignments)
+        assignments, reports = assign(files, out / PARTS, manifest)
         if missing := [each for each in assignments if each.part not in reports]:
             (out / SUCCESS).unlink(missing_ok=True)
-            plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
+            plugin = Models(model, options, where.device, f"graphormer-sepnorm-{manifest.job()}")
             with advising(AGAIN):
-                reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
+                reports |= compute(missing, plugin, where, is_told=len(files) > 1 or bool(where.scheduler))
         done = reports.values()
         summary: dict = {name: sum(getattr(each, name) for each in done) for name in ("rows", "unreadable", "kept")}
         cpu_seconds, memory = round(sum(each.cpu_seconds for each in done), 1), max(each.memory_mib for each in done)
         summary |= {"partitions": len(done), "output": str(out), "cpu_seconds": cpu_seconds, "memory_mib": memory}
         if options.selection.keep_top is not None:
-            write_top(assignments, reports, len(options.of_predictions(predictor).all), options.selection, out / TOP)
+            write_top(assignments, reports, len(options.of_predictions(model).all), options.selection, out / TOP)
             summary["top"] = str(out / TOP)
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
@@ -135,9 +122,8 @@ def check_folder(out: Path) -> None:
     if is_table_name(out) or (out.exists() and not out.is_dir()):
         words = "sounds like" if is_table_name(out) else "is"
         raise InputError(f"predictions of a library need a folder, and {out} {words} a file: choose another -o")
-    if not out.is_dir() or (out / MANIFEST).exists():
-        return
-    if any(path.name != LOCK and not path.name.startswith(f".{MANIFEST}.") for path in out.iterdir()):
+    names = [path.name for path in out.glob("*")]
+    if MANIFEST not in names and any(name != LOCK and not name.startswith(f".{MANIFEST}.") for name in names):
         raise InputError(f"{out} holds other files: choose a new folder")
 
 
@@ -177,55 +163,45 @@ def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
         if before != manifest and not removed_job(folder, always=is_own):
             if before is None:
                 raise InputError(f"{path} is damaged: choose a new folder")
-            differs = {
-                "version of the package": before.version != manifest.version,
-                "models": before.models != manifest.models,
-                "options": before.options != manifest.options,
-                "input": before.partitions.keys() != manifest.partitions.keys(),
-            }
-            if others := " and ".join(compress(differs, differs.values())):
+            names = ("version of the package", "models", "options", "input")
+            facts = [(each.version, each.models, each.options, each.partitions.keys()) for each in (before, manifest)]
+            if others := " and ".join(name for name, was, now in zip(names, *facts, strict=True) if was != now):
                 raise InputError(f"{folder} was begun with other {others}: remove it, or choose another -o")
-    write_atomically(path, as_json(manifest))
+    write_atomically(path, manifest.as_json())
 
 
-def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> list[Assignment]:
-    """The assignment of each partition; raises InputError if two have the same part."""
-    job = manifest.job()
-    parts = [os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files]
-    if len(set(parts)) < len(parts):
-        raise InputError("two partitions have names that differ only in .parquet: rename one")
-    return [
-        Assignment(str(path), part, job, manifest.partitions[name], name)
-        for (name, path), part in zip(files.items(), parts, strict=True)
-    ]
+def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> tuple[list[Assignment], dict[str, Report]]:
+    """The assignment of each partition, and the reports of complete parts.
 
-
-def finished(assignments: list[Assignment]) -> dict[str, Report]:
-    """The reports of the complete parts; raises InputError if one is of another job or content."""
-    done = {}
-    for each in assignments:
-        if report := read_report(Path(each.part)):
+    Raises:
+        InputError: two partitions have the same part, or a part is of another job or content.
+    """
+    assignments, reports, job = {}, {}, manifest.job()
+    for name, path in files.items():
+        part = os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}")
+        if part in assignments:
+            raise InputError("two partitions have names that differ only in .parquet: rename one")
+        assignments[part] = each = Assignment(str(path), part, job, manifest.partitions[name], name)
+        if report := parts.read_report(Path(part)):
             if (report.job, report.content) != (each.job, each.content):
-                problem = f"{each.source} has changed since {each.part} was written"
+                problem = f"{path} has changed since {part} was written"
                 raise InputError(f"{problem}: remove the part to compute it again, or choose a new folder")
-            done[each.part] = report
-    return done
+            reports[part] = report
+    return list(assignments.values()), reports
 
 
-def compute(
-    missing: list[Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
-) -> dict[str, Report]:
-    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too."""
+def compute(missing: list[Assignment], models: Models, processes: Processes, is_told: bool) -> dict[str, Report]:
+    """Writes the missing parts, and reports failed partitions immediately, and, if ``is_told``, the processes."""
     reports: dict[str, Report] = {}
     failed: dict[str, str] = {}
     try:
         with (
-            connected(scheduler, min(workers or available_cores(), len(missing))) as client,
+            parts.connected(processes, len(missing)) as client,
             tqdm(total=len(missing), unit=" partitions", disable=None) as bar,
         ):
-            if announced:
-                tqdm.write(describe(client), sys.stderr)
-            for assignment, outcome in compute_parts(client, models, missing):
+            if is_told:
+                tqdm.write(parts.describe(client), sys.stderr)
+            for assignment, outcome in parts.compute_parts(client, models, missing):
                 if isinstance(outcome, Report):
                     reports[assignment.part] = outcome
                 elif isinstance(outcome, OSError) and outcome.errno in DISK_FULL:  # the others would fail too
@@ -249,15 +225,17 @@ def compute(
 
 def why_failed(error: BaseException) -> str:
     """Why a partition failed, in one line."""
-    if isinstance(error, InputError):
-        return str(error)
     if isinstance(error, KilledWorker):
         return "the workers that computed it were killed, perhaps for want of memory"
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def write_top(
-    assignments: list[Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
+    assignments: list[Assignment],
+    reports: dict[str, Report],
+    added: int,
+    selection: Selection,
+    path: Path,
 ) -> None:
     """Writes the best rows of all parts, best first, with the name of their partition."""
     assert selection.keep_top is not None
@@ -265,10 +243,9 @@ def write_top(
         schema = unified([pq.read_schema(each.part).remove_metadata() for each in assignments], added)
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
-        raise InputError(
-            "the partitions have columns of different types, or only some have a column with the name of an added one: "
-            "save all in one format, or name the columns to keep with predict --columns"
-        ) from None
+        problem = "columns of different types, or only some have a column with the name of an added one"
+        advice = "save all in one format, or name the columns to keep with predict --columns"
+        raise InputError(f"the partitions have {problem}: {advice}") from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
 
     def rows_of_part(assignment: Assignment) -> pa.Table:
@@ -277,12 +254,9 @@ def write_top(
         rows = rows.append_column(schema.names[-1], pa.array([assignment.name] * len(rows), pa.string()))
         return pa.concat_tables([schema.empty_table(), rows], promote_options="permissive")
 
-    try:
-        with replacing(path) as file:
-            tables = map(rows_of_part, assignments)
-            pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    with writing(path), replacing(path) as file:
+        best = parts.best_rows(map(rows_of_part, assignments), compared, selection.keep_top, selection.lowest, schema)
+        pq.write_table(best, file)
 
 
 def unified(schemas: list[pa.Schema], added: int) -> pa.Schema:

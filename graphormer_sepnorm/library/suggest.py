@@ -1,12 +1,14 @@
 """Suggests molecules of a library to measure next: the most promising ones that differ from each other."""
 
 import contextlib
+import json
 import math
 import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import starmap
+from functools import partial
+from itertools import compress, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +16,12 @@ import numpy as np
 import pyarrow.parquet as pq
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.part_writer import HERE, PartOptions, Processes, Selection
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.output.column import shown_decimals
@@ -35,11 +37,10 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.table import Row, cell_text
-from graphormer_sepnorm.tables.formats.text import OF_MOLFILE
-from graphormer_sepnorm.tables.label_text import Notation
-from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators, with_decimal
-from graphormer_sepnorm.tables.writers import write_whole
-from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, as_utf8
+from graphormer_sepnorm.tables.rows import id_column_among, with_decimal
+from graphormer_sepnorm.tables.writers import WRITERS, write_whole
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter, Pairs
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -61,34 +62,32 @@ class SuggestRequest:
     profile: Profile | None = None  # ranks by the probability of all its criteria, or by hypervolume
 
     def __post_init__(self) -> None:
-        of_target = (self.target, self.minimize, self.best, self.kappa)
-        is_of_target = of_target != (None, False, None, type(self).kappa)
+        default = type(self).kappa
+        is_of_target = (self.target, self.minimize, self.best, self.kappa) != (None, False, None, default)
+        is_by_bound = self.by == "confidence-bound"
         problems = {
             f"-n {self.count}: ask for one molecule or more": self.count < 1,
             f"--distance {self.distance:g}: a Tanimoto distance is between 0 and 1": not 0 <= self.distance <= 1,
             f"--kappa {self.kappa:g}: choose 0 or more": not (math.isfinite(self.kappa) and self.kappa >= 0),
-            f"--kappa is for --by confidence-bound, not for --by {self.by}": (
-                self.kappa != type(self).kappa and self.by != "confidence-bound"
-            ),
+            f"--kappa is for --by confidence-bound, not for --by {self.by}": self.kappa != default and not is_by_bound,
             f"--best is for --by expected-improvement, not for --by {self.by}": (
                 self.best is not None and self.by != "expected-improvement"
             ),
             "--profile ranks by all its criteria, or --by hypervolume: omit --target, --minimize, --best, --kappa": (
-                self.profile is not None and (is_of_target or self.by not in ("confidence-bound", "hypervolume"))
+                self.profile and (is_of_target or self.by not in ("confidence-bound", "hypervolume"))
             ),
             "--by hypervolume is for the criteria of a --profile": self.by == "hypervolume" and not self.profile,
         }
-        if sentences := [words for words, is_found in problems.items() if is_found]:
-            raise InputError(sentences[0])
+        for words in compress(problems, problems.values()):
+            raise InputError(words)
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
     """The ranking criterion of the molecules; raises InputError where the model does not support it."""
-    targets, target = ", ".join(predictor.targets), request.target
-    if target is None:
-        if len(predictor.targets) > 1:
-            raise InputError(f"the model predicts {targets}: choose one of them with --target")
-        target = predictor.targets[0]
+    targets = ", ".join(predictor.targets)
+    target = predictor.targets[0] if request.target is None else request.target
+    if request.target is None and len(predictor.targets) > 1:
+        raise InputError(f"the model predicts {targets}: choose one of them with --target")
     if target not in predictor.targets:
         names = targets + did_you_mean(target, predictor.targets)
         raise InputError(f"--target {target} is not a target of the model, which predicts {names}")
@@ -112,48 +111,54 @@ def suggest(
     out: Path,
     request: SuggestRequest,
     options: PartOptions | None = None,
-    scheduler: str | None = None,
-    workers: int | None = None,
-    device: str = "auto",
+    where: Processes = HERE,
     for_people: bool = False,
+    about: Pairs = (),
 ) -> dict:
-    """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``."""
-    if is_standard_output(out) and scheduler:
+    """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``.
+
+    A workbook says what its models are, by the pairs of texts ``about`` them.
+    """
+    if is_standard_output(out) and where.scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
     find_output_writer(out)
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
     acquisition = None if request.profile else acquisition_of(predictor, request)
-    count = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
-    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + count
+    domains = [model.trust.domain for model in parts_of(predictor) if model.trust]
+    known = sum(len(domain.bits) for domain in domains)  # all of them can be among the best
+    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
     is_volume = request.by == "hypervolume"
     of_profile = IMPROVEMENT if is_volume else PROBABILITY
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
     selection = Selection(ranked_by, size, lowest=lowest)
     profile = request.profile and replace(request.profile, with_hypervolume=is_volume)
-    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=profile)
+    options = replace(options or PartOptions(selection), selection=selection, profile=profile)
+    options = replace(options, acquisition=acquisition, with_samples=True)
     with folder_of_parts(out) as folder:
-        result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
-        columns, pool = read_pool(predictor, source, Path(result["top"]), options)
-        fresh = without_known(predictor, pool)
-        if not fresh:
+        result = predict_library(predictor, source, folder, options, where, is_own=True)
+        columns, pool = read_pool(predictor, Path(result["top"]), options, domains)
+        first: dict[str, Candidate] = {}
+        for each in pool:
+            if not domains or not all(domain.knows(each.mol) for domain in domains):
+                first.setdefault(molecule_key(each.mol), each)
+        if not (fresh := first.values()):
             which = "all readable ones" if len(pool) < size else f"its best {size:,} rows"
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
-        picked = pick(fresh, request)
+        picked: list[Candidate] = []
+        for warned in (False, True):
+            some = [each for each in fresh if bool(each.warning) == warned]
+            places = pick_diverse([each.mol for each in some], request.count - len(picked), request.distance)
+            picked += [some[place] for place in places]
         options = replace(options, answers=replace(options.answers, domain=predictor.trust is not None))
-        similarity = write_picked(predictor, source, out, columns, picked, options, for_people)
+        similarity = write_picked(predictor, source, out, columns, picked, options, for_people, about)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
-    return {
-        "suggested": len(picked),
-        **{name: result[name] for name in ("rows", "unreadable")},
-        "left_out": len(pool) - len(fresh),
-        "put_last": sum(bool(each.warning) for each in fresh),
-        "suggested_last": sum(bool(each.warning) for each in picked),
-        "unlike": 0 if usual is None else int((similarity < usual).sum()),
-        "usual_similarity": usual,
-        "best": acquisition.best if acquisition and acquisition.by == "expected-improvement" else None,
-        "output": str(out),
-    }
+    numbers: dict = {"suggested": len(picked), **{name: result[name] for name in ("rows", "unreadable")}}
+    numbers |= {"left_out": len(pool) - len(fresh), "put_last": sum(bool(each.warning) for each in fresh)}
+    numbers |= {"suggested_last": sum(bool(each.warning) for each in picked)}
+    numbers |= {"unlike": 0 if usual is None else int((similarity < usual).sum()), "usual_similarity": usual}
+    best = acquisition.best if acquisition and acquisition.by == "expected-improvement" else None
+    return {**numbers, "best": best, "output": str(out)}
 
 
 @contextlib.contextmanager
@@ -183,79 +188,32 @@ class Candidate(NamedTuple):
 
 
 def read_pool(
-    predictor: PredictingModel, source: str, top: Path, options: PartOptions
+    predictor: PredictingModel, top: Path, options: PartOptions, domains: list[Domain]
 ) -> tuple[list[str], list[Candidate]]:
-    """The columns of the library ``source``, and the rows of ``top.parquet`` in them, best first."""
+    """The columns of a library, and its rows in ``top.parquet``, best first."""
     with pq.ParquetFile(top) as file:
         table = file.read()
-    added = len(options.of_predictions(predictor).all) + 1  # the row in place of the error, and the partition
-    columns = table.column_names[:-added]
-    partitions = table.columns[-1].to_pylist()
-    files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
-    as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
+    added = len(options.of_predictions(predictor).all) + 2  # the row in place of the error, the sample, the partition
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
-    rows, samples = [], []
-    for texts, name in zip(fields, partitions, strict=True):
-        places, notations = as_there[name]
-        row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
-        rows.append(row)
-        of_places = dict(zip(asked, notations, strict=True))
-        samples.append(read_samples(asked, of_places, [row])[0] if asked else row.smiles)
+    read = [(smiles, tuple(texts)) for smiles, *texts in map(json.loads, table.columns[-2].to_pylist())]
+    samples = [Sample(smiles, texts) if texts else smiles for smiles, texts in read]
+    rows = [Row(list(texts), smiles) for texts, (smiles, _) in zip(fields, read, strict=True)]
     molecules = read_molecules(predictor.featurizer, samples)
-    told = [domain.warnings_on(molecules) for domain in domains_of(predictor)]
-    warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
+    told = zip([""] * len(rows), *(domain.warnings_on(molecules) for domain in domains), strict=True)
+    warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in told]
     mols = [mol for mol in molecules.mols if mol is not None]  # all, as what was ranked could be read
-    return columns, list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
-
-
-def reading_of(
-    predictor: PredictingModel, columns: list[str], path: Path, options: PartOptions
-) -> tuple[list[int], list[Notation]]:
-    """The places of the columns with the molecules of a partition, the first that is not empty, and its notations."""
-    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
-        own = [as_utf8(table.columns[table.smiles_place])]
-        places = predictor.asked_conditions.places(table.columns, str(path))
-        notations = separators(table.rows, places, table.delimiter) if places else {}
-    if kind_of(path) == ".sdf" and options.smiles_column is None:
-        own = [f"smiles{OF_MOLFILE}", "smiles"]
-    return [columns.index(name) for name in own if name in columns], [notations[place] for place in places]
-
-
-def domains_of(predictor: PredictingModel) -> list[Domain]:
-    return [model.trust.domain for model in parts_of(predictor) if model.trust]
-
-
-def without_known(predictor: PredictingModel, pool: list[Candidate]) -> list[Candidate]:
-    """The rows of molecules that were not measured by all models, each molecule once."""
-    first: dict[str, Candidate] = {}
-    domains = domains_of(predictor)
-    for each in pool:
-        if not domains or not all(domain.knows(each.mol) for domain in domains):
-            first.setdefault(molecule_key(each.mol), each)
-    return list(first.values())
-
-
-def pick(pool: list[Candidate], request: SuggestRequest) -> list[Candidate]:
-    """The molecules to suggest, as ``pick_diverse``; those with a warning after all others."""
-    picked: list[Candidate] = []
-    for warned in (False, True):
-        some = [each for each in pool if bool(each.warning) == warned]
-        places = pick_diverse([each.mol for each in some], request.count - len(picked), request.distance)
-        picked += [some[place] for place in places]
-    return picked
+    return table.column_names[:-added], list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
 
 
 def lines_for_people(columns: list[str], predicted: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:
     """Rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
     decimals, chosen, id_column = shown_decimals(predicted.model), predicted.acquisition, id_column_among(columns)
-    decimals_of: dict[str, int | None] = {"similarity": 2}
+    chances = () if chosen else (PROBABILITY, "desirability", IMPROVEMENT)
+    decimals_of: dict[str, int | None] = {"similarity": 2, **dict.fromkeys(chances, 3)}
     for target in [chosen.target] if chosen else predicted.model.targets:
-        decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
-    if chosen:
-        decimals_of[chosen.column] = decimals.get(chosen.target)
-    else:
-        decimals_of |= dict.fromkeys((PROBABILITY, "desirability", IMPROVEMENT), 3)
-    table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
+        names = (target, f"{target}_std", *([chosen.column] if chosen else []))
+        decimals_of |= dict.fromkeys(names, decimals.get(target))
+    table = [["rank", *map(str, range(1, len(rows) + 1))]]
     if id_column is not None:
         table.append([id_column, *(row.fields[columns.index(id_column)] for row in rows)])
     table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
@@ -277,6 +235,7 @@ def write_picked(
     picked: list[Candidate],
     options: PartOptions,
     for_people: bool,
+    about: Pairs,
 ) -> np.ndarray:
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
     columns, rows = options.of_predictions(predictor), [each.row for each in picked]
@@ -288,7 +247,8 @@ def write_picked(
         first = next(iter(find_partitions(source).values()))
         with open_table(first, named_column(first, options.smiles_column), options.delimiter) as table:
             like = with_decimal(table) if kind_of(first) in (".csv", ".tsv", ".txt") else None
-            write_whole(out, names, rows, added, cells, like)
+            workbook = {".xlsx": partial(ExcelWriter, about=[*about, *columns.about])}
+            write_whole(out, names, rows, added, cells, like, WRITERS | workbook)
     elif for_people:
         print_bytes(lines_for_people(names, columns, rows[:SHOWN], told))
     else:

@@ -5,18 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs import zoo
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import (
-    CARD,
-    READ_CARD,
-    SHARED,
-    Endpoint,
-    ModelCard,
-    read_card,
-    resolve_model,
-    write_archive,
-)
+from graphormer_sepnorm.system.files import writing
 from graphormer_sepnorm.table_model.evaluate import check_table, unfinished_words
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
@@ -31,9 +23,9 @@ NO_LICENCE = "not stated: ask whoever exported the model"
 def export_model(model: str | Path, out: str | Path, licence: str | None = None) -> dict:
     """Writes a table model, with its training molecules, into one file; equal runs give equal bytes."""
     out = Path(out)
-    if out.suffix != SHARED:
-        raise InputError(f"{out}: name a file that ends in {SHARED}")
-    run = RunFolder(resolve_model(model))
+    if out.suffix != zoo.SHARED:
+        raise InputError(f"{out}: name a file that ends in {zoo.SHARED}")
+    run = RunFolder(zoo.resolve_model(model))
     if not run.stack.exists():
         network = "a network is one file already, model.safetensors of its run folder"
         raise InputError(f"{model} is no table model: {network}")
@@ -41,38 +33,26 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     check_table(run.path)
     if unfinished := unfinished_words(run):
         raise InputError(unfinished)
-    card = read_card(run.path) or card_of(run, loaded)
+    card = zoo.read_card(run.path) or card_of(run, loaded)
     card = card if licence is None else replace(card, licence=licence)
-    files = {name: (run.path / name).read_bytes() for name in names_in_archive(run)}
-    if FACTS in files:
-        files[FACTS] = without_folders(files[FACTS])
-    files[CARD] = READ_CARD.dump_json(card, indent=2) + b"\n"
-    try:
-        write_archive(out, files)
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from None
-    assert loaded.trust is not None
-    facts = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
-    return {"model": str(model), "output": str(out), **facts, "licence": card.licence}
-
-
-def names_in_archive(run: RunFolder) -> list[str]:
     configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
-    tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
-    others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]
-    return [run.stack.name, *stored_facts(run.stack)["files"], *(each for each in others if (run.path / each).exists())]
+    others = [run.test.name, run.predictions.name, run.record.name, *configs, TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
+    names = [run.stack.name, *stored_facts(run.stack)["files"], *(n for n in others if (run.path / n).exists())]
+    files = {name: (run.path / name).read_bytes() for name in names}
+    if FACTS in files:
+        facts = json.loads(files[FACTS])
+        paths = {name: path for name in ("path", "test_csv") if (path := facts["options"].get(name))}
+        facts["options"] |= {name: names_only(path) for name, path in paths.items()}
+        files[FACTS] = (json.dumps(facts, indent=2) + "\n").encode()
+    files[zoo.CARD] = zoo.READ_CARD.dump_json(card, indent=2) + b"\n"
+    with writing(out):
+        zoo.write_archive(out, files)
+    assert loaded.trust is not None
+    numbers = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
+    return {"model": str(model), "output": str(out), **numbers, "licence": card.licence}
 
 
-def without_folders(facts: bytes) -> bytes:
-    content = json.loads(facts)
-    options = content["options"]
-    for name in ("path", "test_csv"):
-        if options.get(name):
-            options[name] = names_only(options[name])
-    return (json.dumps(content, indent=2) + "\n").encode()
-
-
-def card_of(run: RunFolder, model: TableModel) -> ModelCard:
+def card_of(run: RunFolder, model: TableModel) -> zoo.ModelCard:
     rows = model.trust.rows if model.trust else None
     options, scores = kept_options(run.path), run.saved_test().get("out_of_fold", {}).get(STACK, {})
     rmse = scores.get("rmse") if len(model.targets) == 1 else None
@@ -83,8 +63,8 @@ def card_of(run: RunFolder, model: TableModel) -> ModelCard:
         unit = units.get(column, "")
         description = f"{column} in {unit}" if unit and unit != named_unit(column) else column
         scale = model.task.scales[place] if model.task.scales else ""
-        endpoints[target] = Endpoint(description, scale, counts.get(target), rmse_out_of_fold=rmse)
-    return ModelCard(names_only(options.path), NO_LICENCE, endpoints)
+        endpoints[target] = zoo.Endpoint(description, scale, counts.get(target), rmse_out_of_fold=rmse)
+    return zoo.ModelCard(names_only(options.path), NO_LICENCE, endpoints)
 
 
 def names_only(paths: str) -> str:

@@ -4,7 +4,7 @@ The improvement is by how much a molecule moves the front of two or three criter
 al., J. Global Optim. 2019): K objectives, P points of a front, B boxes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Literal
@@ -19,8 +19,7 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, 
 Kind = Literal["target", "probability", "class", "property", "alerts"]
 ALERTS = "alerts"
 PROBABILITY = "probability_of_success"
-POINTS = 1024
-ROWS_AT_ONCE = 256
+POINTS, ROWS_AT_ONCE = 1024, 256  # of a joint probability
 ROWS_OF_VOLUME = 1024
 FEWEST, MOST = 2, 3  # objectives of a hypervolume
 LEAST_DEVIATION = 1e-12
@@ -97,13 +96,11 @@ class Judge:
         return cls(goals, correlation, tuple(independent))
 
     def columns(self, is_whole: bool) -> list[PredictedColumn]:
-        ranks = PredictedColumn("pareto_rank", cells=lambda predictions: pareto_ranks(self.desirabilities(predictions)))
-        return [
-            PredictedColumn("desirability", cells=self.desirability),
-            PredictedColumn(PROBABILITY, cells=self.probability),
-            *[ranks] * is_whole,
-            PredictedColumn("weakest", "text", cells=self.weakest),
-        ]
+        cells: dict[str, Callable] = {"desirability": self.desirability, PROBABILITY: self.probability}
+        if is_whole:
+            cells["pareto_rank"] = lambda predictions: pareto_ranks(self.desirabilities(predictions))
+        numbers = [PredictedColumn(name, cells=of) for name, of in cells.items()]
+        return [*numbers, PredictedColumn("weakest", "text", cells=self.weakest)]
 
     def desirabilities(self, predictions: Predictions) -> np.ndarray:
         return np.stack([goal.desirability(goal.values(predictions)) for goal in self.goals], axis=1)
@@ -205,10 +202,8 @@ class Hypervolume:
         is_open, parts = np.isinf(self.high), [np.empty(0)]
         for start in range(0, len(mean), ROWS_OF_VOLUME):
             rows = slice(start, start + ROWS_OF_VOLUME)
-            above_low, above_high = (
-                expected_improvement(mean[rows, None] - ends, deviation[rows, None])
-                for ends in (self.low, np.where(is_open, 0, self.high))
-            )
+            above_low = expected_improvement(mean[rows, None] - self.low, deviation[rows, None])
+            above_high = expected_improvement(mean[rows, None] - np.where(is_open, 0, self.high), deviation[rows, None])
             parts.append((above_low - np.where(is_open, 0, above_high)).prod(axis=2).sum(axis=1))
         return np.concatenate(parts)
 

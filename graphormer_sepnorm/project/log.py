@@ -16,13 +16,15 @@ from graphormer_sepnorm.output.column import kind_of_target
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, interval_ends
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.runs.zoo import SHARED
+from graphormer_sepnorm.system.files import writing
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 from graphormer_sepnorm.tables.writers.base import DIGITS, as_csv
 
 NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)  # the name of the run folder of an update
 CONFIDENCE = 0.9  # of the intervals in logs
-COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high", "digest")
+OF_PREDICTION = ("target", "predicted", "low", "high")
+COLUMNS = ("date", "model", "smiles", "conditions", *OF_PREDICTION, "digest")
 
 
 def predictions_of(model: PredictingModel, predictions: Predictions) -> list[list[dict[str, str]]]:
@@ -32,18 +34,12 @@ def predictions_of(model: PredictingModel, predictions: Predictions) -> list[lis
     except InputError:  # no intervals, or too few molecules to calibrate them
         low = high = np.full(predictions.values.shape, np.nan)
     digits = [DIGITS[kind_of_target(model, number)] for number in range(len(model.targets))]
-    parts = {"predicted": predictions.values, "low": low, "high": high}
-
-    def of(row: int, place: int, target: str) -> dict[str, str]:
-        return {
-            "target": target,
-            **{name: number_text(part[row, place], digits[place]) for name, part in parts.items()},
-        }
-
-    return [
-        [of(row, place, target) for place, target in enumerate(model.targets) if not error]
-        for row, error in enumerate(predictions.errors)
-    ]
+    found = []
+    for error, row in zip(predictions.errors, np.stack([predictions.values, low, high], axis=2), strict=True):
+        parts = zip(model.targets, digits, row, strict=True)
+        texts = [(target, *(number_text(value, count) for value in values)) for target, count, values in parts]
+        found.append([] if error else [dict(zip(OF_PREDICTION, each, strict=True)) for each in texts])
+    return found
 
 
 def number_text(value: float, digits: int = DIGITS["number"]) -> str:
@@ -66,33 +62,23 @@ def log_into(
     columns, digests = (read_records(path)[0] if path.exists() else ()) or COLUMNS, digests or {}
 
     def append(asked_for: Smiles, predictions: Predictions) -> None:
-        now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
-        if not isinstance(model, SideBySide):
-            lines = log_lines(now, name, ", ".join(digests.values()), model, asked_for, predictions)
-        else:
-            for number, (part, own) in enumerate(zip(model.parts, predictions.parts, strict=True)):
-                samples = [sample and model.sample_for(number, sample) for sample in asked_for]
-                lines += log_lines(now, part.name, digests.get(part.name, ""), part.model, samples, own)
-        try:
-            with open(path, "ab") as file:
-                lines = [line[: len(columns)] for line in lines]
-                file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        now, lines = datetime.now(UTC).isoformat(timespec="seconds"), list[tuple[str | None, ...]]()
+        told = [(name, ", ".join(digests.values()), model, asked_for, predictions)]
+        if isinstance(model, SideBySide):
+            asked = [[each and model.sample_for(n, each) for each in asked_for] for n in range(len(model.parts))]
+            of_parts = zip(model.parts, asked, predictions.parts, strict=True)
+            told = [(part.name, digests.get(part.name, ""), part.model, its, own) for part, its, own in of_parts]
+        for own_name, digest, one, samples, own in told:
+            fixed, names = one.asked_conditions.given, one.asked_conditions.columns
+            for sample, found in zip(samples, predictions_of(one, own), strict=True):
+                smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
+                conditions = conditions_text([*names, *fixed], [*texts, *fixed.values()])
+                lines += [(now, own_name, smiles, conditions, *each.values(), digest) for each in found]
+        with writing(path), open(path, "ab") as file:
+            lines = [line[: len(columns)] for line in lines]
+            file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
 
     return append
-
-
-def log_lines(
-    date: str, name: str, digest: str, model: PredictingModel, samples: Smiles, outcome: Predictions
-) -> list[tuple[str | None, ...]]:
-    fixed, columns = model.asked_conditions.given, model.asked_conditions.columns
-    lines: list[tuple[str | None, ...]] = []
-    for sample, predictions in zip(samples, predictions_of(model, outcome), strict=True):
-        smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
-        conditions = conditions_text([*columns, *fixed], [*texts, *fixed.values()])
-        lines += [(date, name, smiles, conditions, *each.values(), digest) for each in predictions]
-    return lines
 
 
 def ancestor(name: str) -> str:
@@ -136,17 +122,13 @@ def earliest(
 
     The models are told by their ``digests``, and by their names in lines of earlier releases, which have no digest.
     """
-    first: dict[tuple[str, str, str], dict[str, str]] = {}
 
     def is_ours(line: dict[str, str]) -> bool:
         return line["digest"] in digests if line.get("digest") else ancestor(line["model"]) in models
 
-    logged = filter(is_ours, read_log(path))
-    lines = sorted(logged, key=lambda line: datetime.fromisoformat(line["date"]))
+    lines = sorted(filter(is_ours, read_log(path)), key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
-    structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))
-    for line in lines:
-        structure = structures[line["smiles"]]
-        if isinstance(structure, MoleculeStructure):
-            first.setdefault((structure.key, line["conditions"], line["target"]), line)
-    return first
+    found = zip(texts, read_structures(featurizer, texts), strict=True)
+    keys = {text: structure.key for text, structure in found if isinstance(structure, MoleculeStructure)}
+    known = (line for line in reversed(lines) if line["smiles"] in keys)  # so that the earliest one is kept
+    return {(keys[line["smiles"]], line["conditions"], line["target"]): line for line in known}

@@ -79,8 +79,8 @@ def criterion_of(line: object) -> Criterion:
         if not isinstance(ends, list | tuple) or len(ends) != 2 or fields.keys() & {"at_least", "at_most"}:
             raise ValueError("give between = [LOW, HIGH], without at_least and at_most")
         fields["at_least"], fields["at_most"] = ends
-    if "zero" in fields:
-        fields["zero"] = tuple(fields["zero"]) if isinstance(fields["zero"], list | tuple) else (fields["zero"],)
+    zero = fields.get("zero", ())
+    fields["zero"] = tuple(zero) if isinstance(zero, list | tuple) else (zero,)
     try:
         return Criterion(**fields)
     except ValidationError as error:
@@ -145,10 +145,8 @@ class Profile:
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
         judge = self.judge(model)
-        columns = judge.columns(is_whole)
-        if self.with_hypervolume:
-            columns.append(PredictedColumn(IMPROVEMENT, cells=Hypervolume.of(judge.goals).improvement))
-        return columns
+        volumes = [Hypervolume.of(judge.goals)] if self.with_hypervolume else []
+        return [*judge.columns(is_whole), *(PredictedColumn(IMPROVEMENT, cells=each.improvement) for each in volumes)]
 
     @property
     def reads(self) -> set[str]:
@@ -222,10 +220,9 @@ def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingMo
     if unit is not None:
         scale = scale_of_limits(unit, scale, known)
     elif scale == "log10" and not is_column and not target.startswith("log10("):
-        raise ValueError(
-            f'it is learnt as a logarithm: add unit = "{"UNIT" if known == UNKNOWN else known}" to limits as they are '
-            f'measured, or unit = "{LOGARITHM}" to limits on the scale of the predictions'
-        )
+        add = f'add unit = "{"UNIT" if known == UNKNOWN else known}" to limits as they are measured'
+        other = f'or unit = "{LOGARITHM}" to limits on the scale of the predictions'
+        raise ValueError(f"it is learnt as a logarithm: {add}, {other}")
     elif not is_column:
         scale = ""
     ramp = float(np.nanstd(rows.labels[:, number])) if rows is not None else math.nan
@@ -258,11 +255,9 @@ def with_ramps(name: str, of: Kind, place: int, criterion: Criterion, ramp: floa
         low, high, zeros = high, low, zeros[::-1]
     if not (ramp > 0 or zeros):
         raise ValueError("the spread of its training labels is unknown: add zero, where the desirability is 0")
-    goal = Goal(name, of, place, -math.inf, math.inf, -math.inf, math.inf, criterion.weight)
-    if low is not None:
-        goal = replace(goal, low=low, zero_low=zeros[0] if zeros else low - ramp)
-    if high is not None:
-        goal = replace(goal, high=high, zero_high=zeros[-1] if zeros else high + ramp)
+    low, zero_low = (-math.inf, -math.inf) if low is None else (low, zeros[0] if zeros else low - ramp)
+    high, zero_high = (math.inf, math.inf) if high is None else (high, zeros[-1] if zeros else high + ramp)
+    goal = Goal(name, of, place, low, high, zero_low, zero_high, criterion.weight)
     if goal.zero_low >= goal.low > -math.inf or goal.zero_high <= goal.high < math.inf:
         raise ValueError("zero is the value from which on a molecule is of no worth: choose it outside the limits")
     return goal

@@ -45,6 +45,7 @@ COLUMNS = (
     *("date", "time", "molecule", "smiles", "conditions", "target", "measured", "predicted", "low", "high"),
     *("similarity", "model", "predicted_on", "digest"),
 )
+FROM_LOG = (*logs.OF_PREDICTION, "model", "digest")
 WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
 LEAST_EQUAL = 3  # labels at a bound of the training table
 MOST_NAMED = 5  # rows that are skipped
@@ -118,16 +119,15 @@ def update_run(
         raise InputError(f"{name} stays as it is: choose another --out")
     if log is not None and not Path(log).is_file():
         raise InputError(f"there is no file {log}: name the log of predict --log")
-    new = read_new(model, table, smiles_column, delimiter, sheet)
-    lines = keep_log(whole, model.run, prospective_lines(model, new, Path(log) if log else None, same_unit))
+    new, unseen, counts = read_new(model, table, smiles_column, delimiter, sheet)
+    lines = keep_log(whole, model.run, prospective_lines(model, unseen, Path(log) if log else None, same_unit))
     if (whole.path / PAGE).exists():
         progress.say([f"{whole} is finished: to fit again, choose another --out"])
         result = whole.saved_test()
     else:
         with progress.phases(costs(model.plan, model.config) | {READING: 0.0}):
-            result = fit_all(model, new.table, whole.path, table)
+            result = fit_all(model, new, whole.path, table)
     prospective, sentences = write_page(model, whole, lines)
-    counts = {"new_rows": len(new.table.rows), "repeated": len(new.repeated), "known": new.known}
     return {"out": str(whole), **counts, "prospective": prospective, "alarms": sentences, **result}
 
 
@@ -139,15 +139,10 @@ def next_folder(run: Path) -> Path:
     return run.with_name(f"{base}-update-{number}")
 
 
-@dataclass(frozen=True)
-class NewRows:
-    table: labels.LabelledTable  # the new rows that can be used, and the others
-    repeated: list[LabelledRow]  # that the model's table has with the same label
-    known: int  # number of new rows whose molecule was learnt
-    unseen: labels.LabelledTable  # the other rows, with averages of replicates
-
-
-def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None, sheet: str | None) -> NewRows:
+def read_new(
+    model: Model, path: str, smiles_column: str | None, delimiter: str | None, sheet: str | None
+) -> tuple[labels.LabelledTable, labels.LabelledTable, dict[str, int]]:
+    """The new rows that can be used, averages of those that were not learnt, and numbers of rows for the result."""
     options = replace(model.options, path=path, test_csv=None, delimiter=delimiter, sheet=sheet)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
     labelled = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
@@ -165,10 +160,9 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = means.take([place for place, key in enumerate(means.structures.keys) if key not in learnt])
-    if repeats := len(means.rows) - len(unseen.rows):
-        again = f"{counted(repeats, 'molecule')} of the training table measured again: no prospective prediction"
-        progress.say([again])
-    return NewRows(table, repeated, repeats, unseen)
+    if known := len(means.rows) - len(unseen.rows):
+        progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
+    return table, unseen, {"new_rows": len(table.rows), "repeated": len(repeated), "known": known}
 
 
 def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
@@ -177,10 +171,8 @@ def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
         bounds = {float(text.strip("<>=")): text for row in model.table.rows if (text := row.bounds.get(place))}
         equal = [bounds[row.labels[place]] for row in rows if row.labels[place] in bounds]
         if len(equal) >= LEAST_EQUAL:
-            yield (
-                f"{name}: {len(equal)} labels equal a bound in the table of {model.name}, such as {equal[0]}: "
-                "if they are bounds, write them with < or >"
-            )
+            found = f"{name}: {len(equal)} labels equal a bound in the table of {model.name}, such as {equal[0]}"
+            yield f"{found}: if they are bounds, write them with < or >"
 
 
 def first_sentences(sentences: list[str]) -> list[str]:
@@ -194,46 +186,45 @@ def signature(key: str, row: LabelledRow) -> tuple:
     return (key, row.conditions, *texts)
 
 
-def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[dict[str, str]]:
+def prospective_lines(
+    model: Model, unseen: labels.LabelledTable, log: Path | None, same_unit: bool
+) -> list[dict[str, str]]:
     """The lines of ``prospective.csv`` for new measurements; raises InputError if they seem to be in another unit."""
-    names = model.options.feature_columns
-    computed = compute_all(model.model, [Sample(row.smiles, row.conditions) for row in new.unseen.rows])
-    refuse_other_unit(model, new.unseen.rows, computed, same_unit)
+    rows, names = unseen.rows, model.options.feature_columns
+    computed = compute_all(model.model, [Sample(row.smiles, row.conditions) for row in rows])
+    if not same_unit:
+        refuse_other_unit(model, rows, computed)
     assert model.model.trust is not None
-    similarity, *_ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen.rows)
+    similarity, *_ = model.model.trust.domain.nearest_rows(row.smiles for row in rows)
     before, digest = read_prospective(model.run.path / PROSPECTIVE), model_digest(model.run.path)
     models = {logs.ancestor(name) for name in [model.name, *(each["model"] for each in before)]}
     digests = {digest, *(each["digest"] for each in before)}
     logged = logs.earliest(log, model.model.featurizer, models, digests) if log is not None else {}
-    today, lines = datetime.now(UTC).date().isoformat(), []
-    predicted, keys = logs.predictions_of(model.model, computed), new.unseen.structures.keys
-    parts = zip(new.unseen.rows, keys, predicted, similarity, times_of(model, new.unseen.rows), strict=True)
-    for row, key, predictions, near, time in parts:
+    by_us, lines = {"model": model.name, "date": datetime.now(UTC).date().isoformat(), "digest": digest}, []
+    predicted, times = logs.predictions_of(model.model, computed), times_of(model, rows)
+    for row, key, own, near, time in zip(rows, unseen.structures.keys, predicted, similarity, times, strict=True):
         conditions = logs.conditions_text(names, row.conditions)
-        for prediction, label in zip(predictions, label_texts(row), strict=False):
-            if label:
-                of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
-                own = prediction | {"model": model.name, "date": today, "digest": digest}
-                first = logged.get((key, conditions, prediction["target"]), own)
-                values, by = [first[name] for name in ("predicted", "low", "high")], (first["model"], first["date"])
-                of_prediction = *values, logs.number_text(near), *by, first.get("digest", "")
-                lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
+        fixed = {"date": by_us["date"], "time": time, "molecule": key, "smiles": row.smiles, "conditions": conditions}
+        fixed["similarity"] = logs.number_text(near)
+        for prediction, measured in zip(own, label_texts(row), strict=False):
+            first = logged.get((key, conditions, prediction["target"]), prediction | by_us)
+            of_prediction = {name: first.get(name, "") for name in FROM_LOG}
+            if measured:
+                lines.append(fixed | of_prediction | {"measured": measured, "predicted_on": first["date"]})
     if log is not None:
         scored_now = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
-        progress.say(
-            [f"{counted(len(scored_now), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"]
-        )
+        of_models = f"of {', '.join(sorted(models))} in {log}"
+        progress.say([f"{counted(len(scored_now), 'prediction')} {of_models} measured since"])
     return lines
 
 
-def refuse_other_unit(model: Model, new: list[LabelledRow], predictions: Predictions, same_unit: bool) -> None:
-    rows = [place for place, error in enumerate(predictions.errors) if not error]
-    if same_unit or not rows:
-        return
-    y, values = label_arrays([new[row] for row in rows])[0], predictions.values[rows]
-    for target, words in other_scale(model.model.task, Scores({}, model.model.task, y, values, values[None])).items():
-        others = f"{target}: {words}, as if they were in another unit than the training labels"
-        raise InputError(f"{others}: convert them, or add --same-unit if they are in the same")
+def refuse_other_unit(model: Model, new: list[LabelledRow], predictions: Predictions) -> None:
+    if rows := [place for place, error in enumerate(predictions.errors) if not error]:
+        y, values = label_arrays([new[row] for row in rows])[0], predictions.values[rows]
+        scores = Scores({}, model.model.task, y, values, values[None])
+        for target, words in other_scale(model.model.task, scores).items():
+            others = f"{target}: {words}, as if they were in another unit than the training labels"
+            raise InputError(f"{others}: convert them, or add --same-unit if they are in the same")
 
 
 def times_of(model: Model, new: list[LabelledRow]) -> list[str]:
@@ -253,22 +244,20 @@ def keep_log(whole: RunFolder, before: RunFolder, lines: list[dict[str, str]]) -
     if not path.exists():
         if whole.stack.exists() or whole.holds_run or whole.record.exists():
             raise InputError(f"{whole} holds another run: choose another --out")
-        write_atomically(path, as_csv([COLUMNS, *(list(each.values()) for each in ours)]))
+        write_atomically(path, as_csv([COLUMNS, *([each[name] for name in COLUMNS] for each in ours)]))
         return ours
     kept = read_prospective(path)
-    undated = [[each | dict.fromkeys(WHEN, "") for each in records] for records in (kept, ours)]
-    if undated[0] != undated[1]:
+    undated, now = ([each | dict.fromkeys(WHEN, "") for each in records] for records in (kept, ours))
+    if undated != now:
         raise InputError(f"{whole} holds an update with other rows or another --log: choose another --out")
     return kept
 
 
 def read_prospective(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    names, records = logs.read_records(path)
+    names, records = logs.read_records(path) if path.exists() else (COLUMNS, [])
     if names not in (COLUMNS, COLUMNS[:-1]) or not all(map(logs.is_whole_line, records)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
-    return [each | {"digest": each.get("digest", "")} for each in records]
+    return [{"digest": "", **each} for each in records]
 
 
 def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:
@@ -277,14 +266,10 @@ def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> di
     rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]
     if options.split != "column":
         rows = [row if options.test_csv and row.split == "test" else replace(row, split="") for row in rows]
-    table = replace(
-        before,
-        rows=rows,
-        skipped=[(number + offset, smiles, reason) for number, smiles, reason in new.skipped],
-        structures=before.structures + new.structures,
-        names=before.names | {number + offset: name for number, name in new.names.items()},
-        changed=new.changed,
-    )
+    skipped = [(number + offset, smiles, reason) for number, smiles, reason in new.skipped]
+    names = before.names | {number + offset: name for number, name in new.names.items()}
+    table = replace(before, rows=rows, structures=before.structures + new.structures)
+    table = replace(table, skipped=skipped, names=names, changed=new.changed)
     table = labels.with_duplicates(options.kind, labels.leave_out_tested(table) if options.test_csv else table)
     table = labels.divided(options, table, labels.assign_splits(options, table))
     return train_labelled(options, table, model.config, out, model.plan)
@@ -303,6 +288,7 @@ def is_bound(line: dict[str, str]) -> bool:
 
 
 def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
+    """Writes the page; returns the facts of each target and period, without those that are not known, and alarms."""
     with open(model.run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
         tested = predicted_together(model.model.task, list(csv.reader(file)))
     errors = np.abs(tested.y - tested.by_name[STACK])
@@ -310,10 +296,11 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     calibrated = calibrated_labels(model.model) or {}
     for each in read_prospective(model.run.path / PROSPECTIVE):  # of models that had not learnt them
         calibrated[each["target"]] = max(1, calibrated.get(each["target"], 0) - 1)
-    periods = over_time(checked_of(lines), reference, logs.CONFIDENCE, calibrated)
-    expected = EXPECTED.format(model.name)
-    sentences = alarms(periods, expected, logs.CONFIDENCE)
-    of_bounds = bounds_words(lines)
+    periods, expected = (
+        over_time(checked_of(lines), reference, logs.CONFIDENCE, calibrated),
+        EXPECTED.format(model.name),
+    )
+    sentences, of_bounds = alarms(periods, expected, logs.CONFIDENCE), bounds_words(lines)
     if model.options.test_csv is None:
         of_bounds.append(line("time.tested", before=model.name, after=whole.path.name, folders=[model.run, whole]))
     progress.say([*sentences, *of_bounds])
@@ -324,9 +311,8 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     page = ReportPage(title, summary, notes=(*sentences, *of_bounds), sections=(part,))
     write_atomically(whole.path / PAGE, render(page))
     facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in periods.items()}
-    return {
-        name: [{n: v for n, v in each.items() if v == v} for each in parts] for name, parts in facts.items()
-    }, sentences
+    known = {name: [{n: v for n, v in each.items() if v == v} for each in parts] for name, parts in facts.items()}
+    return known, sentences
 
 
 def checked_of(lines: list[dict[str, str]]) -> list[Checked]:

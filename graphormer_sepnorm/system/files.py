@@ -39,22 +39,27 @@ def check_output(out: Path, source: str) -> None:
     """Raises InputError if ``out`` is a folder or in a file, or is the input file ``source``."""
     if out.is_dir():
         raise InputError(f"{out} is a folder: name a file to write")
-    for folder in out.parents:
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file, not a folder: choose another output than {out}")
+    for file in filter(Path.is_file, out.parents):
+        raise InputError(f"{file} is a file, not a folder: choose another output than {out}")
     if not (first := [*out.absolute().parents][-2:][0]).exists():
         raise InputError(f"there is no folder {first}, which {out} begins with: choose another output")
     if out.exists() and os.path.exists(source) and out.samefile(source):
         raise InputError(f"{out} is the input: choose another output")
 
 
+@contextlib.contextmanager
+def writing(path: Path, comfort: str = "") -> Iterator[None]:
+    """Context manager: an OSError becomes an InputError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}{comfort}") from None
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replaces the content of a file; raises InputError if that fails, and leaves it unchanged."""
-    try:
-        with replacing(path) as file:
-            file.write(content)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
+    with writing(path, "; what was there before is unchanged"), replacing(path) as file:
+        file.write(content)
 
 
 @contextlib.contextmanager
@@ -63,25 +68,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, f"{path.name}.")
-    with temporary_beside(path) as file:
-        temporary = Path(file.name)
-        try:
-            with file:
-                yield file
-            rename_durably(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def temporary_beside(path: Path) -> Iterator[BinaryIO]:
-    """Context manager: an open temporary file in the folder of ``path``, protected from ``remove_leftovers``."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
         with open(temporary, "xb") as file, claimed(file.fileno(), wait=True):
-            if os.fstat(file.fileno()).st_nlink:  # not removed as a leftover before it was claimed
-                yield file
-                return
+            if not os.fstat(file.fileno()).st_nlink:  # removed as a leftover before it was claimed
+                continue
+            try:
+                with file:
+                    yield file
+                rename_durably(temporary, path)
+            finally:
+                temporary.unlink(missing_ok=True)
+            return
 
 
 @contextlib.contextmanager
@@ -129,13 +127,12 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 def locked(path: Path, busy: str) -> Iterator[None]:
     """Context manager: holds the lock ``path``; raises InputError, ``busy``, if another process does."""
     lock = FileLock(path, blocking=False)
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise InputError(busy) from None
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InputError(busy) from None
     try:
         yield
     finally:
@@ -150,11 +147,9 @@ def own_folder(parent: Path, prefix: str) -> Iterator[Path]:
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(InputError), locked(left / LOCK, "another process uses it"):
             shutil.rmtree(left, ignore_errors=True)
-    try:
+    with writing(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    except OSError as error:
-        raise InputError(f"cannot write {parent}: {error.strerror}") from None
     try:
         with locked(folder / LOCK, "another process uses it"):
             yield folder
@@ -192,10 +187,8 @@ def mark_used(path: Path) -> None:
 def entries() -> list[CacheEntry]:
     """The entries that may be removed, least recently used first."""
     cached, root = [], cache_root()
-    paths = list(root.iterdir()) if root.is_dir() else []
-    for path in [*paths, *(root / "descriptors").glob("*.npz")]:  # many tables share descriptors
-        if not (ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING) or path.parent != root):
-            continue
+    own = [path for path in root.glob("*") if ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING)]
+    for path in [*own, *(root / "descriptors").glob("*.npz")]:  # many tables share descriptors
         with contextlib.suppress(OSError):  # removed in the meantime
             files = [path, *path.rglob("*")] if path.is_dir() else [path]
             cached.append(CacheEntry(path, sum(each.lstat().st_size for each in files), path.lstat().st_mtime))

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import NoReturn
 
@@ -36,9 +37,7 @@ def interruptible(at_once: bool = False) -> Iterator[None]:
             signal.signal(number, former)
 
 
-def leaving_at_once() -> contextlib.AbstractContextManager[None]:
-    """Context manager for imports: a signal ends the process with a line, as an exception might be swallowed."""
-    return interruptible(at_once=True)
+leaving_at_once = partial(interruptible, at_once=True)  # for imports, which might swallow an exception
 
 
 def end_with_input() -> None:
@@ -66,13 +65,5 @@ def from_torchrun(variable: str, default: int) -> int:
     return int(os.environ[variable]) if "TORCHELASTIC_RUN_ID" in os.environ else default
 
 
-def rank() -> int:
-    return from_torchrun("RANK", 0)
-
-
-def num_processes() -> int:
-    return from_torchrun("WORLD_SIZE", 1)
-
-
-def local_rank() -> int:
-    return from_torchrun("LOCAL_RANK", 0)
+rank, local_rank = partial(from_torchrun, "RANK", 0), partial(from_torchrun, "LOCAL_RANK", 0)
+num_processes = partial(from_torchrun, "WORLD_SIZE", 1)

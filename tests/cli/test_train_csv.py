@@ -165,7 +165,7 @@ def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molec
     assert result["deviation"] == pytest.approx(np.std(errors, ddof=1), rel=1e-4)
     assert set(result["baseline"]["random_forest"]) == {"mae", "deviation", "folds"}
     assert (result["n"], result["tested_in_training"], result["tested_related_to_training"]) == (len(molecules), 0, 0)
-    assert json.loads((run / "test.json").read_text())["value"] == result["value"]
+    assert json.loads(Path(result["scores_in"]).read_text())["value"] == result["value"]
     assert (run / "report.html").exists() and f"open {run / 'report.html'}" in messages
 
 
@@ -175,6 +175,7 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
     ignored = ["--epochs", 3, "--no-baseline", "--dropout", 0.1, "--set", "model.width=8"]
     code, result, messages = command("train", *arguments, "--quick", *ignored)
     assert code == 0 and list(result["members"]) == ["kernel"], messages
+    assert {"out_of_fold", "weights"} <= json.loads(Path(result["scores_in"]).read_text()).keys() - result.keys()
     said = "--no-baseline, --epochs, --dropout and --set model.width have no effect"
     assert f"--quick fits only the kernel machine: {said}\n" in messages
     assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphormer_sepnorm.errors import did_you_mean
-from graphormer_sepnorm.interfaces.commands.shared import ListCommand
+from graphormer_sepnorm.interfaces.commands.shared import ListCommand, expanded
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
@@ -38,12 +38,10 @@ GROUPS = {
     "Better models": ("evaluate", "compare", "tune", "distill"),
     "Research": ("pretrain", "sweep", "embed", "analyze"),
 }
-MODULES = {  # of commands without a module of their own
-    **dict.fromkeys(("pretrain", "distill", "embed", "analyze"), "networks"),
-    **dict.fromkeys(("evaluate", "compare", "explain", "info", "export", "update"), "models"),
-    "suggest": "predict",
-    "sweep": "tune",
-}
+MODULES = {"serve": "serve"}  # of commands that are not in ``models``
+MODULES |= dict.fromkeys(("train", "tune", "sweep"), "train") | dict.fromkeys(
+    ("predict", "suggest", "embed"), "predict"
+)
 OF_ALL_PROCESSES = ("train", "pretrain", "evaluate", "sweep", "tune")  # of torchrun; others run in the first one
 PROGRAM: dict[str, Any] = {
     "pretty_exceptions_enable": False,
@@ -54,10 +52,11 @@ PROGRAM: dict[str, Any] = {
 
 def alone(name: str) -> typer.Typer:
     with leaving_at_once():
-        command = getattr(importlib.import_module(f"{__name__}.{MODULES.get(name, name)}"), name)
+        command = expanded(getattr(importlib.import_module(f"{__name__}.{MODULES.get(name, 'models')}"), name))
     program = typer.Typer(add_completion=False, **PROGRAM)
     run = command if name in OF_ALL_PROCESSES else in_first_process(command)
-    program.command(name, cls=ListCommand, context_settings=PROGRAM["context_settings"])(run)
+    at_once = leaving_at_once()(run)  # until it begins to compute, when an interruption has something to keep
+    program.command(name, cls=ListCommand, context_settings=PROGRAM["context_settings"])(at_once)
     return program
 
 

@@ -111,10 +111,8 @@ def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str
     if split == "column" and used is not None:
         yield f"the column {used} says which rows are train, val and test"
     roles = {used, *options.get("targets", ()), *options.get("feature_columns", ())}
-    for place, name in enumerate(content.columns):
-        if name.strip().lower() != "split" or name in roles:
-            continue
-        texts = {row.fields[place].strip().lower() for row in content.rows if not row.error}
+    for name in (each for each in content.columns if each.strip().lower() == "split" and each not in roles):
+        texts = {text.strip().lower() for text in content.texts(name)}
         unsuitable = "" if texts <= set(SPLIT_NAMES) else " if its cells are train, val or test"
         how = f"to use it{unsuitable}, add --split column --split-column {shlex.quote(name)}"
         made = "--test-csv" if options.get("test_csv") is not None else split
@@ -124,8 +122,8 @@ def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str
 def only_target(path: str, content: WholeTable, options: dict[str, Any]) -> tuple[str, ...]:
     """The only column of a table that is not empty and has no other purpose; raises InputError for none or several."""
     smiles = content.columns[content.smiles_place]
-    others = {options.get(name) for name in ("split_column", "weight_column", "id_column")}
-    used = {smiles, *others, *options.get("feature_columns", ())}
+    named = map(options.get, ("split_column", "weight_column", "id_column"))
+    used = {smiles, *named, *options.get("feature_columns", ())}
     filled = {place for row in content.rows for place, cell in enumerate(row.fields) if cell.strip()}
     left = [name for place, name in enumerate(content.columns) if name not in used and place in filled]
     id_column = id_column_among(left)

@@ -9,7 +9,7 @@ from typing import Annotated
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.shared import argument, option
-from graphormer_sepnorm.system.signals import advising, leaving_at_once
+from graphormer_sepnorm.system.signals import advising, interruptible
 
 TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
 LIMITS = "Limits"
@@ -37,19 +37,18 @@ def serve(
 
     Example: graphormer-sepnorm serve adme
     """
-    with leaving_at_once():
-        try:
-            from graphormer_sepnorm.interfaces.web.app import is_local, make_app, make_server
-        except ModuleNotFoundError as error:
-            raise not_installed("the page", str(error.name), "web") from None
-        from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, Worker
-        from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-        from graphormer_sepnorm.interfaces.web.trainings import Trainings
-        from graphormer_sepnorm.system.files import cache_root
+    try:
+        from graphormer_sepnorm.interfaces.web.app import is_local, make_app, make_server
+    except ModuleNotFoundError as error:
+        raise not_installed("the page", str(error.name), "web") from None
+    from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, Worker
+    from graphormer_sepnorm.interfaces.web.jobs import ResultStore
+    from graphormer_sepnorm.interfaces.web.trainings import Trainings
+    from graphormer_sepnorm.system.files import cache_root
 
     local = is_local(host)
     token = None if local else find_token()
-    with listening(host, port) as listener, contextlib.ExitStack() as open_things:
+    with interruptible(), listening(host, port) as listener, contextlib.ExitStack() as open_things:
         store = ResultStore(keep or cache_root() / "tables")
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
         trainings = open_things.enter_context(contextlib.closing(Trainings(runs, device))) if runs else None

@@ -1,5 +1,6 @@
 """Parameters of commands: shared ones, and those that dataclasses declare, kept for a call that continues; reports."""
 
+import contextlib
 import functools
 import glob
 import inspect
@@ -7,17 +8,18 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 from typer.core import TyperCommand
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.options import Declared, declared
+from graphormer_sepnorm.options import Declared, ReadOptions, declared
+from graphormer_sepnorm.system.signals import interruptible
 
 NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pydantic's types of errors
 PLACES = ("file", "csv")  # the table may have been moved; its content is compared later
@@ -55,14 +57,13 @@ def argument(metavar: str, text: str, completion: Callable[[str], list[str]] | N
 
 MODEL = "run folder that train wrote, .gsn or weights file, or name of a shipped model, such as adme"
 FOLDER = "Folder of the downloaded datasets; by default GRAPHORMER_SEPNORM_ROOT, or datasets."
+YOUR_TABLE = f"Your table: {LABELLED_TABLES}; - for standard input."
 ONE_CONDITION = "A condition that is the same for all molecules and not a column of the table; may be repeated."
 ANY_FIELD = "Any field of the config, such as model.layers=6; applied last."
 GOOD = "File .toml that says what a good molecule is: add the probability that it is one; suggest ranks by it."
 
 Run = Annotated[str, argument("RUN", "Run folder of train FILE, or a .gsn file of it.", predicting_names)]
-TableFile = Annotated[
-    str | None, argument("FILE", f"Your table: {LABELLED_TABLES}; - for standard input.", show_default=False)
-]
+TableFile = Annotated[str | None, argument("FILE", YOUR_TABLE, show_default=False)]
 Root = Annotated[Path | None, option(FOLDER, panel=COMPUTING)]
 Device = Annotated[str, option("auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.", panel=COMPUTING)]
 Precision = Annotated[PrecisionName, option("Precision of matrix products; auto: float32.", panel=COMPUTING)]
@@ -73,8 +74,6 @@ AskedTask = Annotated[
     option("Task of the table; by default detected from its labels.", "--task", panel="Your table"),
 ]
 SmilesColumn = Annotated[str | None, option("SMILES column; by default recognized by its name.", panel=READING)]
-Delimiter = Annotated[str | None, option("Delimiter; by default detected from the header.", panel=READING)]
-Sheet = Annotated[str | None, option("Sheet of a workbook; by default the first with molecules.", panel=READING)]
 StripSalts = Annotated[bool, option("Leave out counter-ions and solvents.", "--strip-salts", panel=READING)]
 Conditions = Annotated[list[str] | None, option(ONE_CONDITION, metavar="NAME=VALUE", panel=READING)]
 Split = Annotated[str, option("train, val or test.")]
@@ -118,12 +117,6 @@ def report_rows(result: dict, seconds: float) -> None:
         print_result({**result, "seconds": round(seconds, 3)})
 
 
-def say_unfinished(models: Iterable[str | Path]) -> None:
-    from graphormer_sepnorm.table_model.load import unfinished
-
-    tell(unfinished(models))
-
-
 def print_result(result: object, is_told: bool = True) -> None:
     """Prints a result as one line of JSON for programs; on a terminal with indentation, unless sentences told it."""
     if not sys.stdout.isatty():
@@ -132,21 +125,13 @@ def print_result(result: object, is_told: bool = True) -> None:
         print(json.dumps(result, indent=2), flush=True)
 
 
-def test_score_words(result: dict) -> str:
-    """The test score, of one target with its interval, the number of targets, and the score of a forest, if any."""
-    from graphormer_sepnorm.runs.info import score_words  # these imports take a while
-    from graphormer_sepnorm.runs.numbers import counted, shown_together
-    from graphormer_sepnorm.table_model.evaluate import targets_on_test
-    from graphormer_sepnorm.tasks import METRICS
+@contextlib.contextmanager
+def computing(device: str, precision: PrecisionName = "auto") -> Iterator[None]:
+    """Context manager: what is computed uses this device, and is interrupted by an exception, which gives advice."""
+    from graphormer_sepnorm.system import device as devices
 
-    forest = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
-    value, rival = shown_together([result["value"], forest], result["value"])
-    scores = {} if "deviation" in result else targets_on_test(result)
-    value = score_words(*next(iter(scores.values())).values()) if len(scores) == 1 else value
-    targets = result.get("targets", {}).keys()
-    more = [f"mean of {counted(len(targets - result.get('left_out', {})), 'target')}"] if len(targets) > 1 else []
-    more += [] if forest is None else [f"a forest: {rival}"]
-    return f"{METRICS[result['metric']].title} {value}" + (f" ({', '.join(more)})" if more else "")
+    with devices.computing(devices.choose(device, precision)), interruptible():
+        yield
 
 
 @dataclass(frozen=True)
@@ -165,50 +150,46 @@ class FieldsOf:
 
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
         """Removes the values of these fields from ``values`` and returns those that were given."""
-        values_read: dict[str, Any] = {}
+        given: dict[str, Any] = {}
         for each in self.declared():
             if (value := values.pop(each.field)) is not None:
                 read = each.option.read or (lambda value: tuple(value) if isinstance(value, list) else value)
-                values_read[each.field] = read(value)
-        return values_read
+                given[each.field] = read(value)
+        return given
 
     def parameter(self, each: Declared) -> inspect.Parameter:
-        name = each.name
+        name, default, text = each.name, each.option.default, each.option.help
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
         panel = next((title for title, names in self.panels.items() if each.field in names), self.panel)
         heading = f"{panel} (by default {self.default})" if self.default else panel
-        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=heading)
+        if default is None:
+            default = each.field if each.default is True else str(each.default or "")
+        text += f"  [default: {default}]" if default and not self.default else ""
+        option = typer.Option(name, help=text, show_default=False, rich_help_panel=heading)
         annotation = cast(Any, Annotated)[(each.type if each.option.read is None else str) | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
-    def help_of(self, each: Declared) -> str:
-        default = each.option.default
-        if default is None:
-            default = each.field if each.default is True else str(each.default or "")
-        return f"{each.option.help}  [default: {default}]" if default and not self.default else each.option.help
+
+Reading = Annotated[ReadOptions, FieldsOf(ReadOptions, ("smiles_column", "delimiter", "sheet"), panel=READING)]
+ReadingText = Annotated[ReadOptions, FieldsOf(ReadOptions, ("smiles_column", "delimiter"), panel=READING)]
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options in place of each parameter that has ``FieldsOf`` in its type or is a dataclass."""
+    """The command with options in place of each parameter that has ``FieldsOf`` in its type."""
     parameters: list[inspect.Parameter] = []
-    parts: dict[str, FieldsOf] = {}
-    makes: dict[str, Callable] = {}
+    parts: dict[str, tuple[Callable, FieldsOf]] = {}
     for name, parameter in inspect.signature(command).parameters.items():
-        is_annotated = get_origin(parameter.annotation) is Annotated
-        kind, *metadata = get_args(parameter.annotation) if is_annotated else [parameter.annotation]
-        of = next((part for part in metadata if isinstance(part, FieldsOf)), None)
-        if is_dataclass(kind):
-            of, makes[name] = of or FieldsOf(cast(type, kind)), cast(type, kind)
-        if of is None:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        else:
+        kind, *metadata = get_args(parameter.annotation) or [parameter.annotation]
+        if of := next((part for part in metadata if isinstance(part, FieldsOf)), None):
             parameters += map(of.parameter, of.declared())
-            parts[name] = of
+            parts[name] = kind, of
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        arguments = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
+        arguments = {name: kind(**of.given(values)) for name, (kind, of) in parts.items()}
         command(**arguments, **values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -227,7 +208,7 @@ class ListCommand(TyperCommand):
         paragraphs = (self.help or "").split("\n\n")
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text("\n\n".join([paragraphs[0], *paragraphs[1:][-1:]]))
+            formatter.write_text("\n\n".join(dict.fromkeys([paragraphs[0], paragraphs[-1]])))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if details := "\n\n".join((self.help or "").split("\n\n")[1:-1]):
@@ -249,7 +230,11 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         several = [parameter for parameter in self.params if getattr(parameter, "multiple", False)]
-        self.refuse_missing_values(ctx, args)
+        options = [each for each in self.params if each.param_type_name == "option"]
+        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
+        for name, value in pairwise(args):
+            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
+                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
         if any(each.param_type_name == "argument" and each.required for each in self.params):
             are_given = len(list(takewhile(lambda text: not text.startswith("-") or text == "-", args))) > 1
             several = [each for each in several if are_given and each.metavar is None]
@@ -265,14 +250,6 @@ class ListCommand(TyperCommand):
         if self.name == "train" and ctx.params.get("resume") and ctx.params.get("out"):
             take_up(ctx)
         return super().invoke(ctx)
-
-    def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
-        """Ends with a sentence if an option has another one in place of its value."""
-        options = [each for each in self.params if each.param_type_name == "option"]
-        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
-        for name, value in pairwise(args):
-            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
-                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
 
 
 def sentence_on_value(error: typer.BadParameter) -> str:

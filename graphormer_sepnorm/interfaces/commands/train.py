@@ -1,6 +1,7 @@
-import shlex
+"""The commands that train on labels: ``train``, ``tune`` and ``sweep``."""
+
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,35 +10,30 @@ import typer
 
 from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces import quick
-from graphormer_sepnorm.interfaces.commands import shared
+from graphormer_sepnorm.interfaces.commands import sentences, shared
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
-from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, expanded, given_names
+from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, given_names, option
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
-from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
-from graphormer_sepnorm.runs.folder import REPORT
-from graphormer_sepnorm.runs.info import score_words
-from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, RECIPES, dataset_config, find_recipe, task_config
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
-from graphormer_sepnorm.table_model.evaluate import targets_on_test
-from graphormer_sepnorm.table_model.reliability import low_coverage, no_better, unjudged
-from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD, STACK
+from graphormer_sepnorm.system.signals import interruptible
+from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say_once, train_folds, train_table
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
-from graphormer_sepnorm.tables.splits import known_words
-from graphormer_sepnorm.tasks import METRICS
-from graphormer_sepnorm.training.experiment import train_run
-from graphormer_sepnorm.training.finetune import check_start, from_weights
-from graphormer_sepnorm.training.optimizers import find_optimizer
+from graphormer_sepnorm.training import experiment, finetune, optimizers
+from graphormer_sepnorm.training import sweep as sweeping
 from graphormer_sepnorm.training.settings import in_precision, refuse_patience, with_given, with_settings
 
+FOUND_RECIPES = f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or a config.json"
 OF_RECIPE = (
     f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run; "
     "by default foundation for a table without --norm, otherwise slim."
@@ -57,15 +53,12 @@ class RunOptions:
 
     @property
     def found_recipe(self) -> str:
-        if self.recipe is not None:
-            return self.recipe
-        return "slim" if self.csv is None or self.norm is not None else "foundation"
+        by_default = "slim" if self.csv is None or self.norm is not None else "foundation"
+        return by_default if self.recipe is None else self.recipe
 
     def folder(self, config: Config) -> Path:
-        if self.csv is None:
-            name = f"{self.dataset}-{config.model.norm}"
-        else:
-            name = "table" if self.csv == STANDARD_INPUT else Path(self.csv).name.split(".")[0]
+        of_table = "table" if self.csv == STANDARD_INPUT else Path(self.csv or "").name.split(".")[0]
+        name = of_table if self.csv is not None else f"{self.dataset}-{config.model.norm}"
         return self.out or Path("runs") / f"{name}-{config.train.seed}"
 
 
@@ -81,7 +74,8 @@ class EnsembleOptions:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
-BEGINNING, MOST_TARGETS = "Your table", 12  # of which each has a line
+BEGINNING = "Your table"
+ONLY_IN_FILE = {"out_of_fold", "weights", "learning_curve", "last_doubling"}  # too long to print
 NETWORKS: dict[str, Any] = {"default": "as in the recipe", "panel": "Training of networks"}
 OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
 OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
@@ -91,7 +85,6 @@ OF_RECIPES = FieldsOf(TrainConfig, **NETWORKS)
 DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), **NETWORKS)
 
 
-@expanded
 def train(
     *,
     context: typer.Context,
@@ -117,7 +110,11 @@ def train(
 
     Example: graphormer-sepnorm train assay.csv --target-columns pIC50 --out runs/assay
     """
-    run = replace(run, csv=own_table(file, run))
+    run = replace(run, csv=shared.one_table(file, run.csv))
+    if run.csv is not None and run.dataset != RunOptions.dataset:
+        raise InputError(f"name one of them: the table {run.csv}, or --dataset {run.dataset}")
+    if run.csv in DATASETS and not Path(run.csv).exists():
+        raise InputError(f"{run.csv} is a dataset, not a file: use train --dataset {run.csv}")
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
     train_config = in_precision(with_given(recipe.train, {**optimization, "start_from": run.start}), precision)
@@ -128,23 +125,23 @@ def train(
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
         content = read_whole(run.csv, *map(table.get, ("smiles_column", "delimiter", "sheet")))
-        options, sentences = detected(run.csv, content, table, task, train_config.seed)
-        say_once(sentences)
+        options, remarks = detected(run.csv, content, table, task, train_config.seed)
+        say_once(remarks)
         if not run.resume:
             options = on_better_scales(options, content)
-        task_asked = table_task(options)
-        config = task_config(TABLE, options.featurizer, task_asked, replace(recipe, train=train_config), run.norm)
+        asked = replace(recipe, train=train_config)
+        config = task_config(TABLE, options.featurizer, table_task(options), asked, run.norm)
     if run.norm is not None and (start := config.train.start_from) is not None:
         raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
-    config = from_weights(config, run.start, run.freeze)
+    config = finetune.from_weights(config, run.start, run.freeze)
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
     if options is not None:
         refuse_patience(config.train, recipe.train)
     if run.norm not in (None, config.model.norm):
         raise InputError(f"--norm {run.norm} and --set model.norm={config.model.norm} differ: leave one out")
-    find_optimizer(config.train.optimizer)
+    optimizers.find_optimizer(config.train.optimizer)
     if not ensemble.quick:  # which trains no networks
-        check_start(config)
+        finetune.check_start(config)
     if options is None:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
         say_once([f"training {run.found_recipe} on {run.dataset}{hint}"])
@@ -154,32 +151,23 @@ def train(
     folder, command = run.folder(config), as_command(context, scales)
     if folder.is_file():
         raise InputError(f"{folder} is a file: name a folder to write with --out")
-    with computing(compute):
+    with computing(compute), interruptible():
         if options is None:
-            result = train_run(config, folder, root, run.resume, command)
+            result = experiment.train_run(config, folder, root, run.resume, command)
         else:
             networks, look = ensemble.ensemble or FOLDS, ensemble.ensemble is None
             plan = Plan(networks, ensemble.baseline, ensemble.blend, ensemble.quick, run.resume, look, command)
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
-    seconds = time.perf_counter() - started
-    say_once([*left_out_lines(result), *target_lines(result)])
     where = OUT_OF_FOLD if options is not None and options.final else "test"
-    say_once([f"{folder}: {where} {shared.test_score_words(result)}, {seconds:.0f} s"])
+    score = f"{where} {sentences.test_score_words(result)}, {time.perf_counter() - started:.0f} s"
+    say_once([*sentences.on_left_out(result), *sentences.on_targets(result), f"{folder}: {score}"])
     if options is not None and not is_on_page():
-        say_once(next_steps(folder, is_model=not options.folds))
-    source = {} if run.csv is None else {"table": run.csv}
-    shared.print_result({"out": str(folder), **source, **result})
-
-
-def own_table(file: str | None, run: RunOptions) -> str | None:
-    """The user's table; raises InputError if it is named twice, in addition to a dataset, or is a dataset's name."""
-    path = shared.one_table(file, run.csv)
-    if path is not None and run.dataset != "sample":
-        raise InputError(f"name one of them: the table {path}, or --dataset {run.dataset}")
-    if path in DATASETS and not Path(path).exists():
-        raise InputError(f"{path} is a dataset, not a file: use train --dataset {path}")
-    return path
+        say_once(sentences.next_steps(folder, is_model=not options.folds))
+    if run.csv is not None:
+        short = {name: value for name, value in result.items() if name not in ONLY_IN_FILE}
+        result = {"table": run.csv, **short, "scores_in": str(RunFolder(folder).test)}
+    shared.print_result({"out": str(folder), **result})
 
 
 def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:
@@ -189,42 +177,93 @@ def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[s
     return [*names, *(f"--set {name}" for name in of_config)]
 
 
-def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on members without predictions, on intervals that are too narrow, and on labels without scores."""
-    for member, reason in result.get("left_out_members", {}).items():
-        yield f"the {member} {'were' if member == 'networks' else 'was'} left out of the model: {reason}"
-    yield from result.get("remarks", {}).values()
-    yield from filter(None, [known_words(result)])
-    yield from no_better(result)
-    yield from low_coverage(result)
-    yield from unjudged(result)
-    censored = {target: count for target, count in result.get("censored", {}).items() if count}
-    for target, count in censored.items():
-        are = "is" if count == 1 else "are"
-        scores = result.get("targets", {}).get(target, {}).get("bounds", {}).get(STACK)
-        right = f"; predicted on their side: {round(scores['right_side'] * scores['bounds'])}" if scores else ""
-        yield f"{counted(count, 'bound')} among the labels of {target} {are} not in this score{right}"
+@dataclass(frozen=True)
+class SearchOptions:
+    trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
+    processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
+    time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
+    recipe: Annotated[str, Option(f"Recipe to start from: {FOUND_RECIPES}.")] = "slim"
+    compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
+    resume: Annotated[bool, Option("Continue the search in --out.")] = False
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.processes < 1:
+            raise InputError(f"--trials {self.trials} and --processes {self.processes} are at least 1")
 
 
-def target_lines(result: dict) -> Iterator[str]:
-    """The score of each of several targets that can be judged; of many, the best and the worst."""
-    every = {name: each for name, each in targets_on_test(result).items() if name not in result.get("left_out", {})}
-    metric, names = METRICS[result["metric"]], list(every) if len(result.get("targets", ())) > 1 else []
-    if len(names) > MOST_TARGETS:
-        best_first = sorted(names, key=lambda name: every[name]["value"], reverse=metric.higher_is_better)
-        names = [best_first[0], best_first[-1]]
-        yield f"the best and the worst of {len(every)} targets; {REPORT} has all"
-    for name in names:
-        yield f"{name}: {metric.title} {score_words(**every[name])}"
+NOT_SEARCHED = ("folds", "weight_column", "feature_columns")
+OF_FROZEN = ("frozen_epochs", "frozen_statistics")  # trials start from random weights
+SEARCHED_TABLES = FieldsOf(TableOptions, without=NOT_SEARCHED, panel=BEGINNING, panels=OF_LABELS)
+SEARCHED_RECIPES = FieldsOf(TrainConfig, without=OF_FROZEN, **NETWORKS)
 
 
-def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
-    """The report to open, and the command that predicts with the model, or first how to get one if there are folds."""
-    if (folder / REPORT).exists():
-        yield f"open {shlex.quote(str(folder / REPORT))} in a browser for the scores and how far to trust predictions"
-    quoted = shlex.quote(str(folder if is_model else folder.with_name(f"{folder.name}-model")))
-    if not is_model:
-        how = f"with --final in place of --folds and with --out {quoted}"
-        yield f"folds do not predict: for a model, repeat this command {how}"
-    command = f"graphormer-sepnorm predict {quoted} FILE -o predictions.csv --interval 0.9 --domain"
-    yield f"{'predict other molecules' if is_model else 'then predict other molecules'}: {command}"
+def tune(
+    *,
+    file: shared.TableFile = None,
+    out: Annotated[Path, option("Folder of the search.", panel=BEGINNING)],
+    csv: Annotated[str | None, option("The same as FILE.", panel=BEGINNING)] = None,
+    search: Annotated[SearchOptions, FieldsOf(SearchOptions, panel="Search")],
+    table: Annotated[dict[str, Any], SEARCHED_TABLES],
+    task: shared.AskedTask = None,
+    optimization: Annotated[dict[str, Any], SEARCHED_RECIPES],
+    settings: shared.Settings = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
+) -> None:
+    """Search for a better recipe for your table, and compare it with the one it started from.
+
+    Trials are judged and pruned by the validation molecules only. The folder holds best.json, a recipe for
+    train --recipe; study.db, of Optuna; trials.csv; history.png and importance.png; and best and recipe, the two runs
+    that are compared. A field that an option or --set names is not searched.
+
+    Example: graphormer-sepnorm tune mols.csv --target-columns y --trials 50 --out study
+    """
+    path, compute, recipe = shared.one_table(file, csv), choose(device), find_recipe(search.recipe)
+    if path is None:
+        raise InputError("name your table: graphormer-sepnorm tune FILE")
+    train = in_precision(with_given(recipe.train, optimization), precision)
+    content = read_whole(path, *map(table.get, ("smiles_column", "delimiter", "sheet")))
+    options, remarks = detected(path, content, table, task, train.seed)
+    say_once(remarks)
+    config = task_config(TABLE, options.featurizer, table_task(options), replace(recipe, train=train))
+    config = with_settings(config, settings or ())
+    options = replace(options, seed=config.train.seed)
+    try:
+        from graphormer_sepnorm.search.study import fixed_by
+        from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
+    except ModuleNotFoundError as error:
+        raise not_installed("a search", str(error.name), "tune") from None
+    seconds = None if search.time_limit is None else 60 * search.time_limit
+    limits = SearchLimits(search.trials, search.processes, seconds)
+    fixed = fixed_by([*(f"train.{name}" for name in optimization), *(settings or ())])
+    with computing(compute), interruptible():
+        result = tune(options, config, out, limits, fixed, search.resume, search.compare, content)
+        if search.compare:
+            say_once([verdict(result, search.recipe)])
+    shared.print_result(result)
+
+
+def sweep(
+    dataset: Annotated[list[str], option(f"One or more of {', '.join(DATASETS)}.")],
+    norm: Annotated[list[str], option(f"One or more of {', '.join(NORMS)}.")],
+    out: Annotated[Path, option("Folder of the run folders, DATASET-NORM-SEED each.")],
+    seeds: Annotated[int, option("Seeds 0 to this number - 1.", min=1)] = 3,
+    recipe: Annotated[str, option(f"{FOUND_RECIPES}.")] = "slim",
+    epochs: Annotated[int | None, option("Passes over the training molecules.")] = None,
+    settings: shared.Settings = None,
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
+) -> None:
+    """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
+
+    After an interruption, the same command continues. The last line has leaderboard rows, which compare each norm of a
+    dataset with the first, paired by seed, with a 95 % confidence interval.
+
+    Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm sharenorm --out runs/norms
+    """
+    chosen = find_recipe(recipe)
+    train = in_precision(with_given(chosen.train, {"epochs": epochs}), precision)
+    with shared.computing(device):
+        rows = sweeping.sweep(dataset, norm, range(seeds), replace(chosen, train=train), out, root, settings or ())
+    shared.print_result(rows, is_told=False)

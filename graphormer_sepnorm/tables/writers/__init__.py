@@ -37,9 +37,10 @@ def write_whole(
     added: Sequence[AddedColumn],
     cells: list[Cells],
     like: Table | None = None,
+    writers: Mapping[str, MakeWriter] = WRITERS,
 ) -> None:
     """Writes a table at once, as the suffix says, with the separators of a table it is ``like``; replaces a file."""
-    writer = find_writer(out)(columns, added, like)
+    writer = find_writer(out, writers)(columns, added, like)
     with tempfile.TemporaryDirectory() as folder:
         grown = Path(folder) / "grown"
         grown.write_bytes(writer.header() + writer.encode(rows, cells))

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library import engine, run
-from graphormer_sepnorm.library.engine import Models, connected
-from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
+from graphormer_sepnorm.library import part_writer
+from graphormer_sepnorm.library.part_writer import Models, PartOptions, Processes, Selection, connected, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
 from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
@@ -38,9 +37,9 @@ def written(monkeypatch):
             except (InputError, OSError) as error:
                 yield assignment, error
 
-    monkeypatch.setattr(run, "connected", lambda scheduler, workers: contextlib.nullcontext())
-    monkeypatch.setattr(run, "describe", lambda client: "")
-    monkeypatch.setattr(run, "compute_parts", compute_parts)
+    monkeypatch.setattr(part_writer, "connected", lambda processes, most: contextlib.nullcontext())
+    monkeypatch.setattr(part_writer, "describe", lambda client: "")
+    monkeypatch.setattr(part_writer, "compute_parts", compute_parts)
     return names
 
 
@@ -216,15 +215,15 @@ def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
     plugin = models()
     plugin.setup(worker(1))
     assert (plugin.compute.device, plugin.compute.precision) == (torch.device("cpu"), "bfloat16")
-    monkeypatch.setattr(engine, "__version__", "0.0")
+    monkeypatch.setattr(part_writer, "__version__", "0.0")
     with pytest.raises(InputError, match=f"tcp://there:1 has version 0.0: install {plugin.version} there"):
         plugin.setup(worker(1))
 
 
 def test_an_address_without_a_scheduler_is_reported(monkeypatch):
-    monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
+    monkeypatch.setattr(part_writer, "SECONDS_TO_CONNECT", 0.2)
     with (
         pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
-        connected("tcp://127.0.0.1:9", 1),
+        connected(Processes("tcp://127.0.0.1:9"), 1),
     ):
         pass

@@ -11,7 +11,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import suggest as module
-from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.part_writer import PartOptions, Processes, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.library.suggest import SuggestRequest, acquisition_of, suggest
 from graphormer_sepnorm.predict.domain import fit_domain
@@ -65,16 +65,16 @@ def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatc
 
     for source in (library, str(tmp_path), str(tmp_path / "*.csv")):
         with pytest.raises(InputError, match="is the input: choose another output"):
-            suggest(predictor, source, tmp_path / "library.csv", SuggestRequest(5), workers=1)
+            suggest(predictor, source, tmp_path / "library.csv", SuggestRequest(5), where=Processes(workers=1))
     out, request = tmp_path / "next.parquet", SuggestRequest(3)
     with monkeypatch.context() as patch:
         patch.setattr(module, "read_pool", killed)
         with pytest.raises(KeyboardInterrupt):
-            suggest(predictor, library, out, request, workers=1)
+            suggest(predictor, library, out, request, where=Processes(workers=1))
     assert (tmp_path / "next.parquet.parts" / "top.parquet").exists()
     with monkeypatch.context() as patch:
         patch.setattr("graphormer_sepnorm.library.run.compute", killed)
-        assert suggest(predictor, library, out, request, workers=1)["suggested"] == 3
+        assert suggest(predictor, library, out, request, where=Processes(workers=1))["suggested"] == 3
     assert not (tmp_path / "next.parquet.parts").exists()
 
 
@@ -87,9 +87,8 @@ def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, libr
             suggest(predictor, library, out, SuggestRequest(3), PartOptions(Selection(""), smiles_column="absent"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv"]
     else:
-        predict_library(
-            Predictor([tiny_model(seed=2)]), library, tmp_path / "next.csv.parts", PartOptions(Selection("logp"))
-        )
+        other, options = Predictor([tiny_model(seed=2)]), PartOptions(Selection("logp"))
+        predict_library(other, library, tmp_path / "next.csv.parts", options)
         if reason == "damaged":
             (tmp_path / "next.csv.parts" / "manifest.json").write_text("{")
     assert suggest(predictor, library, out, SuggestRequest(3))["suggested"] == 3
@@ -122,6 +121,9 @@ def test_suggestions_unlike_all_training_molecules_are_counted(written, predicto
     header, *lines = (line.split() for line in capsysbinary.readouterr().out.decode().splitlines())
     assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
     assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
+    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.xlsx", SuggestRequest(2), about=[("model", "mine")])
+    workbook = pytest.importorskip("openpyxl").load_workbook(tmp_path / "next.xlsx")
+    assert ("model", "mine") in workbook["About"].values
 
 
 def test_molecules_are_known_however_they_are_written():

@@ -9,7 +9,7 @@ import pytest
 
 from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.part_writer import PartOptions, Processes, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.output import resumable_writer
@@ -183,6 +183,7 @@ def test_errors_correlate_as_they_do_out_of_fold():
 
 
 OF_TARGETS = {"p": {"at_least": 0, "weight": 2}, "log": {"at_most": 0.1}}
+ONE = Processes(workers=1)
 LINES = {**OF_TARGETS, "logP": {"between": [0, 2]}, "alerts": {"at_most": 0}}
 
 
@@ -234,17 +235,17 @@ def test_the_criteria_are_on_targets_of_several_models(table, tmp_path):
 def test_a_library_has_no_pareto_rank_and_is_searched_by_the_probability(table, tmp_path):
     model, profile = model_of(), Profile.of(LINES)
     pandas = pytest.importorskip("pandas")
-    predict_library(model, str(table), tmp_path / "parts", PartOptions(Selection("p"), profile=profile), workers=1)
+    predict_library(model, str(table), tmp_path / "parts", PartOptions(Selection("p"), profile=profile), where=ONE)
     part = pandas.read_parquet(tmp_path / "parts/parts/in.csv.parquet")
     expected = profile.score(LoadedModel(model, choose("cpu")), SMILES)
     assert "pareto_rank" not in part
     assert part[PROBABILITY].tolist() == pytest.approx(expected[PROBABILITY].tolist(), nan_ok=True)
-    suggest(model, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), workers=1)
+    suggest(model, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), where=ONE)
     best = expected.sort_values(PROBABILITY, ascending=False, kind="stable").smiles[:3].tolist()
     assert [row["smiles"] for row in records(tmp_path / "next.csv")] == best
     both, lines = SideBySide((Part("a", model), Part("b", model_of()))), {"a_p": {"at_least": 0}, "b_p": {"at_most": 1}}
     profile = Profile.of(lines)
-    suggest(both, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), workers=1)
+    suggest(both, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), where=ONE)
     found = [float(row[PROBABILITY]) for row in records(tmp_path / "next.csv")]
     whole = profile.score(LoadedModel(both, choose("cpu")), SMILES)[PROBABILITY].dropna()
     assert found == pytest.approx(sorted(whole, reverse=True)[:3], rel=1e-5)
@@ -257,7 +258,7 @@ def test_a_library_is_searched_by_the_hypervolume_of_two_criteria(table, tmp_pat
     lines = {"p": {"at_least": 9, "zero": -5}, "log": {"at_most": 0.5, "zero": 5}}
     model, profile = model_of(), Profile.of(lines)
     request = SuggestRequest(3, by="hypervolume", distance=0, profile=profile)
-    suggest(model, str(table), tmp_path / "next.csv", request, workers=1)
+    suggest(model, str(table), tmp_path / "next.csv", request, where=ONE)
     found = [float(row["hypervolume_improvement"]) for row in records(tmp_path / "next.csv")]
     volume = Hypervolume.of(profile.judge(model).goals)
     expected = volume.improvement(model.predict(SMILES))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.interfaces.commands.train import left_out_lines
+from graphormer_sepnorm.interfaces.commands.sentences import on_left_out
 from graphormer_sepnorm.report.reported import Trained as Whole
 from graphormer_sepnorm.report.sections import SECTIONS
 from graphormer_sepnorm.report.write import facts_out_of_fold, pooled, predicted_together, report_folds, rows_of_folds
@@ -204,7 +204,7 @@ def test_bounds_of_all_folds_together_are_scored(tmp_path):
     report = reported(tmp_path, results, lines)
     assert "2 more labels are bounds: 50 % predicted on the right side." in report and report.count("<polygon") == 2
     assert "<th>concordance</th>" in report.replace(' scope="col"', "")
-    *_, said = left_out_lines({"metric": "mae", **found, "trust": {}})
+    *_, said = on_left_out({"metric": "mae", **found, "trust": {}})
     assert said.startswith("2 bounds among the labels of a") and said.endswith(": 1")
 
 

@@ -41,12 +41,8 @@ def test_names_of_gpus(monkeypatch):
 def test_a_missing_device_gives_a_sentence(monkeypatch):
     for where in (torch.cuda, torch.backends.mps):
         monkeypatch.setattr(where, "is_available", lambda: False)
-    problems = {
-        "cuda": "cuda:0: PyTorch finds no CUDA GPU",
-        "cuda:3": "no device",
-        "mps": "no device",
-        "cuda:": "unknown",
-    }
+    absent = "no device"
+    problems = {"cuda": "cuda:0: PyTorch finds no CUDA GPU", "cuda:3": absent, "mps": absent, "cuda:": "unknown"}
     for name, problem in problems.items():
         with pytest.raises(InputError, match=problem):
             find_device(name)

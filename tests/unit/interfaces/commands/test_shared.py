@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import alone
 from graphormer_sepnorm.interfaces.commands.own_table import detected, on_better_scales, only_target, words_on_masses
+from graphormer_sepnorm.interfaces.commands.sentences import on_targets
 from graphormer_sepnorm.interfaces.commands.shared import (
     FieldsOf,
     ListCommand,
@@ -28,7 +29,7 @@ from graphormer_sepnorm.interfaces.commands.shared import (
     read_conditions,
     report_rows,
 )
-from graphormer_sepnorm.interfaces.commands.train import OF_ENSEMBLES, EnsembleOptions, target_lines
+from graphormer_sepnorm.interfaces.commands.train import OF_ENSEMBLES, EnsembleOptions
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.tables.formats.table import Row, WholeTable
@@ -60,6 +61,7 @@ class Pot:
 
 
 OF_TEA = FieldsOf(Tea, panel="For the tea")
+InPot, WithTea = Annotated[Pot, FieldsOf(Pot)], Annotated[Tea, FieldsOf(Tea)]
 
 
 def invoke(function: Callable, *arguments: object, code: int = 0) -> str:
@@ -75,7 +77,7 @@ def served(*arguments: str, fails: bool = False) -> dict:
     found: dict = {}
 
     @expanded
-    def serve(*, pot: Pot, tea: Annotated[dict[str, Any], OF_TEA], late: bool = False) -> None:
+    def serve(*, pot: InPot, tea: Annotated[dict[str, Any], OF_TEA], late: bool = False) -> None:
         found.update(pot=pot, tea=tea, late=late)
 
     return {"output": invoke(serve, *arguments, code=2 if fails else 0)} | found
@@ -93,7 +95,7 @@ def test_an_option_behind_all_arguments_takes_all_values_that_follow_it(argument
     found: dict = {}
 
     @expanded
-    def serve(*, names: Annotated[list[str], typer.Argument()], tea: Tea, late: bool = False) -> None:
+    def serve(*, names: Annotated[list[str], typer.Argument()], tea: WithTea, late: bool = False) -> None:
         found.update(names=names, guests=tea.guests)
 
     invoke(serve, *arguments.split())
@@ -342,7 +344,7 @@ def test_each_of_several_targets_has_a_line_and_of_many_the_best_and_the_worst()
     """Errors of 1 to 13; one target that is left out of the mean has none."""
     facts = {f"t{n}": {"n": 40, "scores": {"stack": {"mae": float(n)}}} for n in range(1, 14)}
     result = {"metric": "mae", "targets": facts, "left_out": {"t13": "too few"}}
-    assert [line.partition(":")[0] for line in target_lines(result)] == [f"t{n}" for n in range(1, 13)]
-    _, *lines = target_lines(result | {"left_out": {}})
+    assert [line.partition(":")[0] for line in on_targets(result)] == [f"t{n}" for n in range(1, 13)]
+    _, *lines = on_targets(result | {"left_out": {}})
     assert lines == ["t1: MAE 1.00 on 40 labels", "t13: MAE 13.0 on 40 labels"]
-    assert list(target_lines(result | {"targets": {"t1": facts["t1"]}})) == []
+    assert list(on_targets(result | {"targets": {"t1": facts["t1"]}})) == []
