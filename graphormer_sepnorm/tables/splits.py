@@ -4,7 +4,7 @@ Names of groups come from molecules, never from places in the file, so that the 
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache, partial
@@ -163,10 +163,10 @@ class Splitter:
 
 def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
     """The numbers from 0 of the rows with each key, keys in the order of their first rows."""
-    rows: dict[Key, list[int]] = defaultdict(list)
+    rows: dict[Key, list[int]] = {}
     for row, key in enumerate(keys):
-        rows[key].append(row)
-    return dict(rows)
+        rows.setdefault(key, []).append(row)
+    return rows
 
 
 def by_scaffold(structures: Structures) -> list[str]:
@@ -208,10 +208,8 @@ def merge_groups(first: list[str], second: list[str]) -> list[str]:
 
 def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """Large groups, then others, in an order drawn by the seed, each to the first split with room, or most room."""
-    parts = shuffled_rows(groups, seed)
-    parts.sort(key=lambda rows: len(rows) <= LARGE_SHARE * len(groups))
     room, names = sizes.counts(len(groups)), np.empty(len(groups), object)
-    for rows in parts:
+    for rows in sorted(shuffled_rows(groups, seed), key=lambda rows: len(rows) <= LARGE_SHARE * len(groups)):
         fitting = (split for split in SPLITS if room[split] >= len(rows))
         split = next(fitting, max(SPLITS, key=lambda name: room[name]))
         room[split] -= len(rows)
@@ -238,12 +236,9 @@ def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: i
 
 def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """Groups in an order drawn by the seed, class after class, each to the split that has fallen behind most."""
-    strata = classes_of(y, len(groups))
-    parts = shuffled_rows(groups, seed)
-    parts.sort(key=lambda rows: strata[rows].min())
-    shares, names, seen = asdict(sizes), np.empty(len(groups), object), 0
-    behind = dict.fromkeys(SPLITS, 0.0)
-    for rows in parts:
+    strata, shares, behind = classes_of(y, len(groups)), asdict(sizes), dict.fromkeys(SPLITS, 0.0)
+    names, seen = np.empty(len(groups), object), 0
+    for rows in sorted(shuffled_rows(groups, seed), key=lambda rows: strata[rows].min()):
         seen += len(rows)
         split = max(SPLITS, key=lambda name: shares[name] * seen - behind[name])
         behind[split] += len(rows)
@@ -262,9 +257,8 @@ def with_each_class(
     masks = [] if y is None else [column == value for column in y.T for value in np.unique(column[column == column])]
     for mask in masks:
         own = sorted({groups[row] for row in np.flatnonzero(mask)}, key=lambda name: (len(rows_of[name]), name))
-        if len(own) < (least or len(names)):
-            continue
-        for empty in [name for name in names if not mask[parts == name].any()]:
+        empty_parts = [name for name in names if not mask[parts == name].any()]
+        for empty in empty_parts if len(own) >= (least or len(names)) else ():
             part_of = {name: parts[rows_of[name][0]] for name in own}
             fullest, count = Counter(part_of.values()).most_common(1)[0]
             for name in own if count > 1 else ():
@@ -318,10 +312,10 @@ def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int)
     strata = classes_of(y, len(groups))
     if np.bincount(strata).min() < folds:
         strata = np.zeros_like(strata)
-    order = np.argsort(np.array(groups, object), kind="stable")
+    names, numbers = np.array(groups, object), np.empty(len(groups), np.int64)
+    order = np.argsort(names, kind="stable")
     parts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    numbers = np.empty(len(groups), np.int64)
-    for number, (_, rows) in enumerate(parts.split(order, strata[order], np.array(groups, object)[order])):
+    for number, (_, rows) in enumerate(parts.split(order, strata[order], names[order])):
         numbers[order[rows]] = number
     return with_each_class(numbers, groups, y, range(folds), least=2)
 
@@ -330,10 +324,8 @@ def fold_splits(
     splitter: Splitter, structures: Structures, y: np.ndarray | None, folds: int, seed: int
 ) -> list[list[str]]:
     """One split per fold, which is its test; of the others ``VALIDATION_SHARE`` of all rows is for validation."""
-    groups = splitter.groups(structures)
-    numbers = fold_numbers(groups, y, folds, seed)
-    val = VALIDATION_SHARE * folds / (folds - 1)
-    splits = []
+    groups, val = splitter.groups(structures), VALIDATION_SHARE * folds / (folds - 1)
+    numbers, splits = fold_numbers(groups, y, folds, seed), []
     for fold in range(folds):
         names, rest = np.full(len(groups), "test", object), np.flatnonzero(numbers != fold)
         of_rest = None if y is None else y[rest]

@@ -5,6 +5,7 @@ import warnings
 import zipfile
 from collections.abc import Generator, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -69,20 +70,20 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
 
 def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
     sheets = {sheet.title: sheet for sheet in book.worksheets}
-    if name is not None:
-        if name not in sheets:
-            titles = ", ".join(map(printable, sheets))
-            raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
+    if name in sheets:
         return sheets[name]
+    if name is not None:
+        titles = ", ".join(map(printable, sheets))
+        raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
     headers = {title: next(texts_of_sheet(sheet, 1), []) for title, sheet in sheets.items()}
     with_molecules = [sheets[title] for title, names in headers.items() if places_of_column(names, smiles_column)]
     if len(with_molecules) > 1:
         say_unread(source, *(printable(sheet.title) for sheet in with_molecules))
     if len(sheets) > 1 and not with_molecules:
         listed = "; ".join(f"{printable(title)} ({names_shown(names)})" for title, names in headers.items())
-        problem, first = f"{source} has no sheet with a column {smiles_column or 'smiles'!r}", book.worksheets[0].title
-        raise NoColumn(f"{problem}: name one", headers[first], "smiles_column", "sheet", sheets=listed)
-    return with_molecules[0] if with_molecules else book.worksheets[0]
+        problem = f"{source} has no sheet with a column {smiles_column or 'smiles'!r}: name one"
+        raise NoColumn(problem, next(iter(headers.values())), "smiles_column", "sheet", sheets=listed)
+    return [*with_molecules, *sheets.values()][0]
 
 
 @cache
@@ -92,11 +93,10 @@ def say_unread(source: str, read: str, *others: str) -> None:
 
 def texts_of_sheet(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
-    first = 0
-    for number, cells in enumerate(sheet.iter_rows(max_row=most, values_only=True)):
-        if not number and cells[:1] == (PICTURES,):
-            first = 1
-        yield [cell_text(cell) for cell in cells[first:]]
+    rows = sheet.iter_rows(max_row=most, values_only=True)
+    for names in rows:
+        first = int(names[:1] == (PICTURES,))
+        yield from ([cell_text(cell) for cell in cells[first:]] for cells in chain([names], rows))
 
 
 @contextlib.contextmanager
@@ -144,8 +144,7 @@ def batches_of(
 
 
 def parquet_records(file: "pq.ParquetFile", path: str) -> Generator[list[str], None, None]:
-    with readable_book(path):
-        yield list(file.schema_arrow.names)
-        for batch in file.iter_batches(ROWS_AT_ONCE):
-            columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
-            yield from map(list, zip(*columns, strict=True))
+    yield list(file.schema_arrow.names)
+    for batch in batches_of(file, path, ROWS_AT_ONCE):
+        columns = [map(cell_text, column.to_pylist()) for column in batch.columns]
+        yield from map(list, zip(*columns, strict=True))

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ class Row:
 @dataclass(frozen=True)
 class Table:
     columns: list[str]
-    rows: Iterator[Row]
+    rows: Iterable[Row]
     delimiter: str = ""  # between the columns of a CSV
     types: "Sequence[pa.DataType]" = ()  # of the columns in Parquet
     smiles_place: int = 0  # of the column of molecules
@@ -47,14 +47,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class WholeTable:
-    """A table in memory; attributes as ``Table``."""
+class WholeTable(Table):
+    """A table in memory."""
 
-    columns: list[str]
     rows: list[Row]
-    delimiter: str = ""
-    smiles_place: int = 0
-    header: int = 1
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column, without those of rows that cannot be used."""
@@ -83,9 +79,8 @@ def table_of_records(records: Iterator[list[str]], source: str, column: str | No
     except NoColumn:
         for number, record in enumerate(itertools.islice(records, MOST_TITLES), 2):
             if len(places_of_column(re.split(r"[,;\t]", ",".join(record)), column)) == 1:
-                raise InputError(
-                    f"line {number} of {source} looks like its header: delete the lines above it"
-                ) from None
+                problem = f"line {number} of {source} looks like its header: delete the lines above it"
+                raise InputError(problem) from None
         raise
     rest = without_last_blanks(records)
     if not delimiter:
@@ -171,8 +166,7 @@ def printable(text: str) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def free_name(name: str, taken: Iterable[str], ending: str) -> str:
-    taken = set(taken)
+def free_name(name: str, taken: Collection[str], ending: str) -> str:
     while name in taken:
         name += ending
     return name

@@ -29,11 +29,14 @@ class AddedColumn:
     flat: tuple[str, ...] = ()  # of a vector, its D names in formats whose cells are no lists
 
 
+Added = Sequence[AddedColumn]
+
+
 def digits_of(kind: ColumnKind) -> int:
     return DIGITS.get(kind, DIGITS["number"])
 
 
-def flat_names(columns: list[str], added: Sequence[AddedColumn]) -> list[str]:
+def flat_names(columns: list[str], added: Added) -> list[str]:
     """The header of a format whose cells are no lists."""
     return [*columns, *with_free_names((name for each in added for name in each.flat or (each.name,)), columns)]
 
@@ -57,17 +60,12 @@ def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: s
     """The cells of added columns as texts, row by row; ``decimal`` is the separator of their decimals."""
     texts: list[Sequence[str]] = []
     for cells, column in zip(added, columns, strict=True):
-        if isinstance(cells, np.ndarray):
-            texts += [texts_of_numbers(each, digits_of(column.kind), decimal) for each in np.atleast_2d(cells.T)]
-        else:
+        for numbers in np.atleast_2d(cells.T) if isinstance(cells, np.ndarray) else ():
+            said = f"%.{digits_of(column.kind)}g " * len(numbers) % tuple(numbers.tolist())  # all at once
+            texts.append(["" if text == "nan" else text for text in said.replace(".", decimal).split()])
+        if not isinstance(cells, np.ndarray):
             texts.append(cells)
     yield from map(list, zip(*texts, strict=True))
-
-
-def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list[str]:
-    """As ``text_of_number`` of numbers [M], all formatted at once."""
-    texts = f"%.{digits}g " * len(numbers) % tuple(numbers.tolist())
-    return ["" if text == "nan" else text for text in texts.replace(".", decimal).split()]
 
 
 def text_of_number(number: float | None, digits: int = DIGITS["number"]) -> str:
@@ -92,9 +90,7 @@ def refuse_repeated(columns: list[str], name: str) -> None:
 class DelimitedWriter(TableWriter):
     """CSV, or another character between columns; the semicolons and decimal commas of an input stay."""
 
-    def __init__(
-        self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None, delimiter: str = ","
-    ):
+    def __init__(self, columns: list[str], added: Added, like: Table | None = None, delimiter: str = ","):
         self.names, self.added = flat_names(columns, added), added
         self.delimiter = ";" if like and (like.delimiter, delimiter) == (";", ",") else delimiter
         self.decimal = like.decimal if like and self.delimiter != "," else "."
