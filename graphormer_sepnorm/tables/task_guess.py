@@ -116,17 +116,15 @@ def guess_task(columns: list[Column], wanted: Kind | None = None) -> Guess:
         return Guess(kind, first.classes, reason)
     if wanted is not None:
         return Guess(kind)
-    override = OVERRIDE
     if kind == "classification":
         labels = ", ".join(dict.fromkeys(listed(column.texts.values()) for column in columns))
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
-        reason = labels + f", so the task is {kind}"
-        reason += f", which predicts the probability of {listed(dict.fromkeys(positive))}" * bool(positive)
-    else:
-        others = [text for column in columns for text in column.others]
-        reason = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
-        reason, override = f"{reason}, so the task is {kind}", OVERRIDE.replace("regression", "classification")
-    return Guess(kind, (), f"{names}: the labels are {reason}; {override}")
+        purpose = f", which predicts the probability of {listed(dict.fromkeys(positive))}" * bool(positive)
+        return Guess(kind, (), f"{names}: the labels are {labels}, so the task is {kind}{purpose}; {OVERRIDE}")
+    others = [text for column in columns for text in column.others]
+    skipped = f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else ""
+    override = OVERRIDE.replace("regression", "classification")
+    return Guess(kind, (), f"{names}: the labels are numbers{skipped}, so the task is {kind}; {override}")
 
 
 def kind_of_labels(column: Column, wanted: Kind | None) -> Kind:

@@ -16,7 +16,7 @@ import numpy as np
 from graphormer_sepnorm.chem.drawing import picture_of
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.cells import PICTURES
-from graphormer_sepnorm.tables.formats.table import Row, Table
+from graphormer_sepnorm.tables.formats.table import Row, Table, extra
 from graphormer_sepnorm.tables.writers import base
 
 COLUMNS_OF_SHEET = 16_384
@@ -39,10 +39,7 @@ class ExcelWriter(base.TableWriter):
     most_rows = 1_048_575  # below the names of the columns
 
     def __init__(self, columns: list[str], added: base.Added, like: Table | None = None, about: Pairs = ()):
-        try:
-            import xlsxwriter  # noqa: F401
-        except ImportError:
-            raise InputError("a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv") from None
+        self.xlsxwriter = extra("xlsxwriter", "a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv")
         self.names, self.added, self.num_own = base.flat_names(columns, added), added, len(columns)
         self.about, self.decimal = about, like.decimal if like else "."
         if len(self.names) >= COLUMNS_OF_SHEET:
@@ -63,11 +60,9 @@ class ExcelWriter(base.TableWriter):
         )
 
     def complete(self, grown: Path) -> Path:
-        import xlsxwriter  # an extra
-
         completed = grown.with_suffix(base.COMPLETED)
         settings = {"constant_memory": True, "strings_to_urls": False, "strings_to_formulas": False}
-        with open(grown, "rb") as lines, xlsxwriter.Workbook(completed, settings) as book:
+        with open(grown, "rb") as lines, self.xlsxwriter.Workbook(completed, settings) as book:
             rows = sum(1 for _ in lines) - 1
             lines.seek(0)
             book.set_properties({"created": datetime(2000, 1, 1)})  # so that the same table has the same bytes
