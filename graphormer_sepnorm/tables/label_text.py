@@ -46,6 +46,10 @@ GROUPS = 8  # that more numbers are divided into
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
 
 
+class NumberCell(str):
+    """The text of a cell of numbers in a workbook: its point is one of decimals, and tells nothing of other cells."""
+
+
 @dataclass(frozen=True)
 class Notation:
     """The roles of separators in a column: "1,234" and "1.234" are refused where theirs is unknown; others show it."""
@@ -98,6 +102,8 @@ def shortened(text: str) -> str:
 
 def in_python(text: str, notation: Notation) -> str:
     """A number without separators of thousands and with a decimal point, if it is written in this notation."""
+    if isinstance(text, NumberCell):
+        return text
     number = without_joints(text).lower().replace("\N{MINUS SIGN}", "-")
     comma, point, form = notation.comma, notation.point, form_of(number)
     if (form == "1,234.5" and comma != "decimal") or (form == "1,234" and comma == "thousands"):
@@ -113,7 +119,12 @@ def without_joints(text: str) -> str:
 
 
 def form_of(text: str) -> str:
-    """An example of the form of a number with a comma or point: "1,5", "1.5", "1,234", "1.234", "1,234.5"; or ""."""
+    """An example of the form of a number with a comma or point: "1,5", "1.5", "1,234", "1.234", "1,234.5"; or "".
+
+    That of a ``NumberCell`` is "number".
+    """
+    if isinstance(text, NumberCell):
+        return "number"
     number = without_joints(without_sign(text))
     for mark, point, single, several in ((",", ".", "1,234", "1,234.5"), (".", ",", "1.234", "1.234,5")):
         whole, fraction_point, rest = number.partition(point)
@@ -124,6 +135,8 @@ def form_of(text: str) -> str:
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
+    if "number" in column and not commas and not points:
+        return Notation("unknown", "unknown")
     by_comma: Role = "thousands" if "1,234.5" in column or ("1.5" in column and not semicolons) else "unknown"
     comma: Role = by_comma if not commas else "decimal" if not points else "unknown"
     point: Role = "thousands" if commas and not points else "decimal"
@@ -184,8 +197,7 @@ def bounds_of(text: str) -> tuple[float, float]:
 
 def measurement_parts(text: str) -> tuple[str, str]:
     """The number or bound of a measurement and its unit, of "~12 +- 3 nM" 12 and nM; else the text and ""."""
-    text = text.strip()
-    if len(text) > LONGEST or is_number(text):
+    if isinstance(text, NumberCell) or len(text := text.strip()) > LONGEST or is_number(text):
         return text, ""
     bound = BOUND.fullmatch(text)
     sign, number = (bound[1], bound[2]) if bound else ("", text)

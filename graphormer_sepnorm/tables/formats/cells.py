@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.system import progress
-from graphormer_sepnorm.tables.formats.table import NoColumn, cell_text, names_shown, places_of_column, printable
+from graphormer_sepnorm.tables.formats.table import NoColumn, cell_text, extra, names_shown, places_of_column, printable
+from graphormer_sepnorm.tables.label_text import NumberCell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,10 +31,7 @@ def sheet_records(
     file: IO[bytes], source: str, smiles_column: str | None = None, sheet: str | None = None
 ) -> Generator[list[str], None, None]:
     """The rows of the named sheet, else the first with molecules, up to the last cell in use."""
-    try:
-        import openpyxl  # an extra
-    except ImportError:
-        raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
+    openpyxl = extra("openpyxl", f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV")
     refuse_large(file, source, MAX_UNPACKED)
     with explaining(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
         chosen, filled, width = chosen_sheet(book, source, smiles_column, sheet), set[int](), 0
@@ -96,7 +94,9 @@ def texts_of_sheet(sheet: "Worksheet", most: int | None = None) -> Iterator[list
     rows = sheet.iter_rows(max_row=most, values_only=True)
     for names in rows:
         first = int(names[:1] == (PICTURES,))
-        yield from ([cell_text(cell) for cell in cells[first:]] for cells in chain([names], rows))
+        for cells in chain([names], rows):
+            texts = zip(map(cell_text, cells[first:]), cells[first:], strict=True)
+            yield [NumberCell(text) if isinstance(cell, int | float) else text for text, cell in texts]
 
 
 @contextlib.contextmanager
@@ -115,10 +115,7 @@ def explaining(source: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
-    try:
-        import pyarrow.parquet as pq  # an extra
-    except ImportError:
-        raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
+    pq = extra("pyarrow.parquet", f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV")
     with readable_book(path):
         file = pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True)
     with file:

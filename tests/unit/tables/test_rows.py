@@ -12,6 +12,7 @@ from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, TargetReader, labels_in, samples_of
 from tests.tables import chains, table
+from tests.unit.tables.formats.test_cells import workbook
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,21 @@ def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels
     found = read_usable(TableOptions(table(tmp_path / "a.csv", "smiles;y", *rows), ("y",)), "mol")
     assert [row.bounds.get(0, row.labels[0]) for row in found.rows] == read
     assert [why for _, _, why in found.skipped] == ([] if reason is None else [reason])
+
+
+@pytest.mark.parametrize(
+    ("texts", "read", "skipped"),
+    [
+        ([">10.000"], [], [3]), (["1,234"], [], [3]), ([">10.000", "0,5"], [">10000.0", 0.5], []),
+        ([">10.000", "0.5"], [">10.0", 0.5], []), (["2,34"], [2.34], []),
+    ],
+)  # fmt: skip
+def test_cells_of_numbers_tell_nothing_of_the_texts_in_their_column(tmp_path, texts, read, skipped):
+    """Neither do texts tell what the points of numbers are, as Excel shows them with the separators of its reader."""
+    path = workbook(tmp_path / "a.xlsx", ["smiles", "y"], ["C", 1.234], ["C", 120], *(["C", text] for text in texts))
+    found = read_usable(TableOptions(str(path), ("y",)), "mol")
+    assert [row.bounds.get(0, row.labels[0]) for row in found.rows] == [1.234, 120.0, *read]
+    assert [row for row, _, _ in found.skipped] == skipped
 
 
 @pytest.mark.parametrize(
