@@ -1,5 +1,6 @@
 """The interface of the writers of tables, and the texts of numbers in them. M rows of a part, D numbers in a cell."""
 
+import codecs
 import csv
 import io
 import math
@@ -88,7 +89,10 @@ def refuse_repeated(columns: list[str], name: str) -> None:
 
 
 class DelimitedWriter(TableWriter):
-    """CSV, or another character between columns; the semicolons and decimal commas of an input stay."""
+    """CSV, or another character between columns; the semicolons and decimal commas of an input stay.
+
+    Excel needs a mark to read a file with semicolons as UTF-8.
+    """
 
     def __init__(self, columns: list[str], added: Added, like: Table | None = None, delimiter: str = ","):
         self.names, self.added = flat_names(columns, added), added
@@ -96,7 +100,7 @@ class DelimitedWriter(TableWriter):
         self.decimal = like.decimal if like and self.delimiter != "," else "."
 
     def header(self) -> bytes:
-        return as_csv([self.names], self.delimiter)
+        return codecs.BOM_UTF8 * (self.delimiter == ";") + as_csv([self.names], self.delimiter)
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         texts = texts_of_rows(added, self.added, self.decimal)
