@@ -1,6 +1,7 @@
 """Suggests molecules of a library to measure next: the most promising ones that differ from each other."""
 
 import contextlib
+import io
 import math
 import shutil
 import tempfile
@@ -18,7 +19,7 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, find_target
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
@@ -84,14 +85,9 @@ class SuggestRequest:
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
     """The ranking criterion of the molecules; raises InputError where the model does not support it."""
-    targets, target = ", ".join(predictor.targets), request.target
-    if target is None:
-        if len(predictor.targets) > 1:
-            raise InputError(f"the model predicts {targets}: choose one of them with --target")
-        target = predictor.targets[0]
-    if target not in predictor.targets:
-        names = targets + did_you_mean(target, predictor.targets)
-        raise InputError(f"--target {target} is not a target of the model, which predicts {names}")
+    if request.target is None and len(predictor.targets) > 1:
+        raise InputError(f"the model predicts {', '.join(predictor.targets)}: choose one of them with --target")
+    target = predictor.targets[0] if request.target is None else find_target(request.target, predictor.targets)
     if request.by == "prediction":
         return Acquisition("prediction", target, request.minimize)
     if TASKS[predictor.kind].predicts_probabilities:
@@ -192,7 +188,8 @@ def read_pool(
     columns = table.column_names[:-added]
     partitions = table.columns[-1].to_pylist()
     files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
-    as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
+    with contextlib.redirect_stderr(io.StringIO()):  # the processes that predicted the files have said it of them
+        as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
     rows, samples = [], []
     for texts, name in zip(fields, partitions, strict=True):
