@@ -72,8 +72,9 @@ class MoleculeDataset:
         shard_of = np.searchsorted(self.first, molecules, side="right") - 1
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
 
-        def gather(level: Level, array_of: Callable[[Graphs], np.ndarray]) -> torch.Tensor:
-            return torch.from_numpy(np.concatenate([array_of(shard)[shard.rows(level, m)] for shard, m in places]))
+        def gather(level: Level, arrays: Iterable[np.ndarray]) -> torch.Tensor:
+            pairs = zip(arrays, places, strict=True)
+            return torch.from_numpy(np.concatenate([array[shard.rows(level, m)] for array, (shard, m) in pairs]))
 
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
@@ -81,11 +82,11 @@ class MoleculeDataset:
         per_molecule: dict[str, Any] = {name: self.of_molecules(name, molecules) for name in self.per_molecule}
         levels = self.shards[0].levels.items()
         return GraphBatch(
-            x=gather("atom", lambda shard: shard.x),
+            x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
             edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + ptr[:-1].repeat_interleave(counts),
-            bond=gather("edge", lambda shard: shard.bond).long(),
-            arrays={name: gather(level, lambda shard, name=name: shard.arrays[name]) for name, level in levels},
+            bond=gather("edge", (shard.bond for shard, _ in places)).long(),
+            arrays={name: gather(level, [shard.arrays[name] for shard, _ in places]) for name, level in levels},
             **per_molecule,
         )
 

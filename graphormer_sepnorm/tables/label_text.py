@@ -302,7 +302,8 @@ def is_time(text: str) -> bool:
 def days_come_first(texts: list[str]) -> bool:
     """Whether days come before months in dates such as 3/4/2024; True where none is written so."""
     pairs = [(int(match[1]), int(match[2]), text) for text in texts if (match := IN_DIGITS.fullmatch(text))]
-    day_first, month_first = (next((each[2] for each in pairs if each[place] > 12), None) for place in (0, 1))
+    day_first = next((text for first, _, text in pairs if first > 12), None)
+    month_first = next((text for _, second, text in pairs if second > 12), None)
     if day_first and month_first:
         raise InputError(f"days come first in {day_first!r} and months in {month_first!r}: write all dates one way")
     unclear = next((text for first, second, text in pairs if first != second), None)

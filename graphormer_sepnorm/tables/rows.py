@@ -91,12 +91,11 @@ class TargetReader:
             return [label], bound
         if not task.adds_up:
             return [self.is_active(text) if self.options.threshold else label_text.read_class(text, self.name)], ""
-        labels = [float(label_text.same_label(text) == label_text.same_label(name)) for name in names]
-        if not any(labels) and is_missing(text):
+        if any(labels := [float(label_text.same_label(text) == label_text.same_label(name)) for name in names]):
+            return labels, ""
+        if is_missing(text):
             return [math.nan] * len(names), ""
-        if not any(labels):
-            raise InputError(f"{self.name} is {label_text.shortened(text)!r}, not one of {', '.join(names)}")
-        return labels, ""
+        raise InputError(f"{self.name} is {label_text.shortened(text)!r}, not one of {', '.join(names)}")
 
 
 def labels_in(
