@@ -218,7 +218,7 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
     if len(labelled.rows) < FEW_ROWS:
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
         return f"{rows}, too few: none is left for {purpose}"
-    acyclic = labelled.structures.scaffolds.count("") if options.split.startswith("scaffold") else 0
+    acyclic = sum(not each.scaffold for each in labelled.structures) if options.split.startswith("scaffold") else 0
     advice = f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
     return f"no molecule of {rows} is in the {split} split by {options.split}{advice * bool(acyclic)}"
 
@@ -227,15 +227,14 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> None:
     read = partial(splitting.read_structures, featurizer)
     chunks = map_chunks(read, in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in tracked(chunks, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
-    rows, labelled.rows, structures = labelled.rows, [], []
+    rows, labelled.rows, labelled.structures = labelled.rows, [], Structures()
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, str):
             labelled.skipped.append((row.number, row.smiles, answer))
             continue
         labelled.rows.append(replace(row, smiles=answer.smiles))
         labelled.changed += is_smiles(row.smiles) and answer.smiles != row.smiles
-        structures.append(answer)
-    labelled.structures = Structures.of(structures)
+        labelled.structures.append(answer)
 
 
 def assign_splits(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -277,7 +276,7 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
 def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
     """A clause on a class that is in too few groups of rows for each part of a split to get one; "" if none is."""
     y, splitter = labels_to_stratify(options, labelled), SPLITTERS.get(options.split)
-    if y is None or splitter is None or options.test_csv is not None or not labelled.structures.smiles:
+    if y is None or splitter is None or options.test_csv is not None or not labelled.structures:
         return ""
     parts, groups = options.folds or len(options.splits), np.array(splitter.groups(labelled.structures))
     for (name, column), value in product(zip(options.names, y.T, strict=True), (1, 0)):

@@ -3,14 +3,13 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import compress
-from operator import not_
 
 import numpy as np
 
 from graphormer_sepnorm.chem.smiles import ignored_name
 from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 
@@ -73,7 +72,7 @@ def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 
 def of_guesses(labelled: LabelledTable) -> Iterator[str]:
-    if rows := list(compress(labelled.rows, labelled.structures.guessed)):
+    if rows := [row for row, each in zip(labelled.rows, labelled.structures, strict=False) if each.guessed]:
         read = rows_text(labelled, [(row.number, f"as {row.smiles}") for row in rows])
         several = plural(len(rows), "row leaves", "rows leave")
         yield f"the InChI of {several} open where a hydrogen or charge is, so the usual form is read: {read}"
@@ -132,14 +131,13 @@ def deviations_of(labelled: LabelledTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_parts(labelled: LabelledTable) -> Iterator[str]:
-    structures = labelled.structures
-    several = [parts > 1 for parts in structures.parts]
-    if not any(several):
+    several = [each for each in labelled.structures if each.parts > 1]
+    if not several:
         return
-    counts = Counter(structures.families)
-    shared = [family for family in compress(structures.families, several) if counts[family] > 1]
-    apart, example = num_apart(labelled, shared), structures.smiles[several.index(True)]
-    molecules = plural(sum(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
+    counts = Counter(labelled.structures.families)
+    shared = [family for family in Structures(several).families if counts[family] > 1]
+    apart, example = num_apart(labelled, shared), several[0].smiles
+    molecules = plural(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
     family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
     yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
@@ -148,15 +146,14 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
 def of_forms(labelled: LabelledTable) -> Iterator[str]:
     """On parents that are uncertain, stereo that standardization removed, and molecules with and without stereo."""
     structures = labelled.structures
-    if doubtful := list(compress(structures.smiles, structures.doubtful)):
+    if doubtful := [each.smiles for each in structures if each.is_doubtful]:
         rows = plural(len(doubtful), "molecule has", "molecules have")
         yield f"{rows} several parts that could be the parent (such as {doubtful[0]}): the largest is taken for it"
-    if flattened := sum(structures.flattened):
+    if flattened := sum(each.loses_stereo for each in structures):
         rows = plural(flattened, "molecule loses", "molecules lose")
         yield f"{rows} stereo by standardization: stereoisomers of them are read as one molecule"
-    both = set(compress(structures.families, structures.with_stereo))
-    mixed = both & set(compress(structures.families, map(not_, structures.with_stereo)))
-    if mixed:
+    marked, plain = ({each.family for each in structures if each.has_stereo == has} for has in (True, False))
+    if mixed := marked & plain - {""}:
         drawn, apart = plural(len(mixed), "molecule is", "molecules are"), num_apart(labelled, mixed)
         where = f"and {apart:,} of them in several splits" if apart else "but share a split"
         first = next(row for row, family in zip(labelled.rows, structures.families, strict=True) if family in mixed)

@@ -265,14 +265,11 @@ class AskedConditions:
 
 
 NO_CONDITIONS = AskedConditions()
+AllRows = Callable[[], Iterable[Row]]
 
 
 def samples_of(
-    columns: list[str],
-    conditions: AskedConditions,
-    source: str,
-    delimiter: str = "",
-    all_rows: Callable[[], Iterable[Row]] | None = None,
+    columns: list[str], conditions: AskedConditions, source: str, delimiter: str = "", all_rows: AllRows | None = None
 ) -> Callable[[list[Row]], Smiles]:
     """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
     if not (places := conditions.places(columns, source)):

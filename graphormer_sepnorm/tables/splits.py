@@ -6,7 +6,7 @@ Names of groups come from molecules, never from places in the file, so that the 
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -38,7 +38,7 @@ class MoleculeStructure:
     smiles: str  # as it is read
     scaffold: str
     key: str
-    family: str
+    family: str = ""  # by default that of the key
     parts: int = 1  # not bonded to each other
     is_doubtful: bool = False
     has_stereo: bool = False  # of its parent
@@ -46,33 +46,24 @@ class MoleculeStructure:
     guessed: bool = False  # an InChI that leaves open where a hydrogen or charge is
 
 
-@dataclass(frozen=True)
-class Structures:
-    smiles: list[str] = field(default_factory=list)
-    scaffolds: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    family_keys: list[str] = field(default_factory=list)
-    parts: list[int] = field(default_factory=list)
-    doubtful: list[bool] = field(default_factory=list)
-    with_stereo: list[bool] = field(default_factory=list)
-    flattened: list[bool] = field(default_factory=list)
-    guessed: list[bool] = field(default_factory=list)
+class Structures(list[MoleculeStructure]):
+    """The structures of M rows."""
 
-    @classmethod
-    def of(cls, molecules: Sequence[MoleculeStructure]) -> "Structures":
-        return cls(*([getattr(each, field.name) for each in molecules] for field in fields(MoleculeStructure)))
+    @property
+    def smiles(self) -> list[str]:
+        return [each.smiles for each in self]
+
+    @property
+    def keys(self) -> list[str]:
+        return [each.key for each in self]
 
     @property
     def families(self) -> list[str]:
         """Equal for rows that stay together: of one molecule, its stereoisomers, salts and protonated forms."""
-        return self.family_keys or self.keys
-
-    def __add__(self, others: "Structures") -> "Structures":
-        return Structures(*(getattr(self, each.name) + getattr(others, each.name) for each in fields(self)))
+        return [each.family or each.key for each in self]
 
     def take(self, places: Sequence[int]) -> "Structures":
-        columns = (getattr(self, each.name) for each in fields(self))
-        return Structures(*([column[place] for place in places] if column else [] for column in columns))
+        return Structures(self[place] for place in places)
 
 
 KNOWN = "tested_in_training", "tested_related_to_training"  # names of these numbers in results
@@ -98,7 +89,7 @@ def known_words(result: dict) -> str:
 
 def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
     chunks = map_chunks(partial(read_structures, featurizer), in_chunks(smiles), list)
-    return Structures.of([each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure)])
+    return Structures(each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure))
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:
@@ -156,9 +147,7 @@ class Splitter:
 
     def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
         """The split of each row; with groups of at most G rows, it is less than 2 G too small and G too large."""
-        if not structures.smiles:
-            return []
-        return self.assign(self.groups(structures), y, sizes, seed)
+        return self.assign(self.groups(structures), y, sizes, seed) if structures else []
 
 
 def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
@@ -171,7 +160,7 @@ def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
 
 def by_scaffold(structures: Structures) -> list[str]:
     """Rows of one scaffold, and with them all rows of their families: tautomers and salts may have two scaffolds."""
-    return merge_groups(structures.scaffolds, structures.families)
+    return merge_groups([each.scaffold for each in structures], structures.families)
 
 
 def by_cluster(structures: Structures) -> list[str]:
@@ -181,7 +170,7 @@ def by_cluster(structures: Structures) -> list[str]:
     """
     from rdkit.ML.Cluster import Butina
 
-    spelling = dict(sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True))  # the least of each
+    spelling = dict(sorted(((each.key, each.smiles) for each in structures), reverse=True))  # the least of each
     keys = sorted(spelling)
     if len(keys) > MAX_CLUSTERED:
         raise InputError(f"at most {MAX_CLUSTERED:,} molecules can be clustered, not {len(keys):,}: split by scaffold")

@@ -16,9 +16,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.table import Row, Table, with_free_names
 
 COMPLETED = ".completed"
-DIGITS = {"number": 7, "precise": 12}  # by kind of a column; float32 has 7
 Cells = np.ndarray | Sequence[str]
 ColumnKind = Literal["text", "number", "precise", "vector"]
+DIGITS: dict[ColumnKind, int] = {"text": 7, "number": 7, "precise": 12, "vector": 7}  # of numbers; float32 has 7
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,6 @@ class AddedColumn:
 
 
 Added = Sequence[AddedColumn]
-
-
-def digits_of(kind: ColumnKind) -> int:
-    return DIGITS.get(kind, DIGITS["number"])
 
 
 def flat_names(columns: list[str], added: Added) -> list[str]:
@@ -62,7 +58,7 @@ def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: s
     texts: list[Sequence[str]] = []
     for cells, column in zip(added, columns, strict=True):
         for numbers in np.atleast_2d(cells.T) if isinstance(cells, np.ndarray) else ():
-            said = f"%.{digits_of(column.kind)}g " * len(numbers) % tuple(numbers.tolist())  # all at once
+            said = f"%.{DIGITS[column.kind]}g " * len(numbers) % tuple(numbers.tolist())  # all at once
             texts.append(["" if text == "nan" else text for text in said.replace(".", decimal).split()])
         if not isinstance(cells, np.ndarray):
             texts.append(cells)

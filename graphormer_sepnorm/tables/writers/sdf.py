@@ -1,7 +1,5 @@
 """SDF: molecules with coordinates, and all columns as data items."""
 
-from collections.abc import Sequence
-
 from graphormer_sepnorm.chem.drawing import block_of, is_readable
 from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.rows import id_column_among
@@ -14,7 +12,7 @@ class SdfWriter(base.TableWriter):
     A molecule that cannot be read has no atoms.
     """
 
-    def __init__(self, columns: list[str], added: Sequence[base.AddedColumn], like: Table | None = None):
+    def __init__(self, columns: list[str], added: base.Added, like: Table | None = None):
         base.refuse_repeated(columns, "an SDF")
         name = id_column_among(columns)
         self.added, self.id_place = added, None if name is None else columns.index(name)

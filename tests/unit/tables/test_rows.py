@@ -61,17 +61,14 @@ def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "read", "reason"),
     [
-        (["1,5", "1.234", ">10.000"], [1.5, 1234.0, ">10000.0"], None),
-        (["1.234,5", "1.234"], [1234.5, 1234.0], None),
-        (["1.234.567", "1.234"], [1234567.0, 1234.0], None),
-        (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
+        (["1,5", "1.234", ">10.000"], [1.5, 1234.0, ">10000.0"], None), (["1.234,5", "1.234"], [1234.5, 1234.0], None),
+        (["1.234.567", "1.234"], [1234567.0, 1234], None), (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
         (["250.5", "10,000"], [250.5], "y is '10,000', which may be 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000', which may be 10000 or 10.000"),
-        (["1.234", "1.500"], [1.234, 1.5], None),
-        (["10,000", "1,5"], [10.0, 1.5], None),
+        (["1.234", "1.500"], [1.234, 1.5], None), (["10,000", "1,5"], [10.0, 1.5], None),
         (["0,5", "2.5", "5,123"], [0.5, 2.5, 5.123], None),
     ],
-)
+)  # fmt: skip
 def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels, read, reason):
     rows = [f"{'C' * size};{text}" for size, text in enumerate(labels, 1)]
     found = read_usable(TableOptions(table(tmp_path / "a.csv", "smiles;y", *rows), ("y",)), "mol")
