@@ -182,7 +182,8 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
 def add_rows(collected: LabelledTable, table: WholeTable, read: RowReader, before: int = 0, split: str = "") -> None:
     for number, row in enumerate(table.rows, before + 1):
         try:
-            collected.rows.append(replace(labelled := read(number, row), split=split or labelled.split))
+            labelled = read(number, row)
+            collected.rows.append(replace(labelled, split=split or labelled.split))
         except InputError as error:
             collected.skipped.append((number, row.smiles, str(error)))
 

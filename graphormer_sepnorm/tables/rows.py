@@ -33,7 +33,7 @@ DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decima
 
 @dataclass(frozen=True)
 class TargetReader:
-    """Reads the labels of a target column; those in another unit of concentration are label_text.converted."""
+    """Reads the labels of a target column; those in another unit of concentration are converted."""
 
     name: str
     options: TableOptions

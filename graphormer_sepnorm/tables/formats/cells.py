@@ -92,11 +92,11 @@ def say_unread(source: str, read: str, *others: str) -> None:
 def texts_of_sheet(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
     rows = sheet.iter_rows(max_row=most, values_only=True)
-    for names in rows:
-        first = int(names[:1] == (PICTURES,))
-        for cells in chain([names], rows):
-            texts = zip(map(cell_text, cells[first:]), cells[first:], strict=True)
-            yield [NumberCell(text) if isinstance(cell, int | float) else text for text, cell in texts]
+    names = next(rows, ())
+    first = int(names[:1] == (PICTURES,))
+    for cells in chain([names], rows):
+        texts = zip(map(cell_text, cells[first:]), cells[first:], strict=True)
+        yield [NumberCell(text) if isinstance(cell, int | float) else text for text, cell in texts]
 
 
 @contextlib.contextmanager
