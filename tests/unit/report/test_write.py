@@ -114,9 +114,7 @@ def reported(path: Path, results: list[dict], lines: list, kind: str = "regressi
         bounds, label = {0: text} if text[:1] in ("<", ">") else {}, [float(text) if text[:1].isdigit() else np.nan]
         rows.append(LabelledRow(int(number), smiles, label, split, bounds=bounds))
     smiles = [row.smiles for row in rows]
-    table = LabelledTable(
-        rows, structures=Structures(map(MoleculeStructure, smiles, smiles, smiles)), names=names or {}
-    )
+    table = LabelledTable(rows, structures=Structures(map(MoleculeStructure, *[smiles] * 3)), names=names or {})
     together = predicted_together(task, lines)
     result = {"metric": task.metric, "value": 0.5, **pooled(results, together)}
     chosen = TableOptions("a.csv", ("a",), kind, **{"split": "random", "folds": 2, **options})
