@@ -34,7 +34,7 @@ from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reference import Encoder
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.finetune import starting_from
 
@@ -75,7 +75,7 @@ def main() -> None:
     task = TaskConfig("regression", "rmse", tuple(ASSAYS), scales=("log10",) * len(ASSAYS), limits=limits)
     labels = Labels(task, table[list(ASSAYS)].to_numpy(np.float64))
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], table.index.tolist()
-    folds = make_folds(Structures(smiles, scaffolds, keys), labels, "random", 0, FOLDS)
+    folds = make_folds(Structures(map(MoleculeStructure, smiles, scaffolds, keys)), labels, "random", 0, FOLDS)
     config = starting_from(foundation_config(labels.task), BODY)
     config = replace(config, train=replace(config.train, epochs=EPOCHS, lr=RATE))
     known = ToFit(MoleculeFeatures(smiles), labels, folds, config, options.networks, options.networks.exists(), True)

@@ -42,7 +42,7 @@ from graphormer_sepnorm.table_model.fit import fit_table, fit_trust, foundation_
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures
 from graphormer_sepnorm.tasks import METRICS
 
 DATA = Path(__file__).parent
@@ -176,7 +176,7 @@ def predicted_by_teacher(tables: Tables, pool: MoleculeFeatures, names: list[str
     pool.of(reference.Encoder.named(reference.BODY))
     labels = Labels(task, tables.learnt[names].to_numpy(np.float64)[rows])
     scaffolds = [murcko_scaffold(text) for text in learnt.smiles]
-    structures = Structures(learnt.smiles.tolist(), scaffolds, learnt.index.tolist(), learnt.family.tolist())
+    structures = Structures(map(MoleculeStructure, learnt.smiles, scaffolds, learnt.index, learnt.family))
     table = ToFit(pool.take(rows), labels, make_folds(structures, labels, "random", 0), config)
     model = fit_table(table, ["kernel", "forest"])
     pieces = np.array_split(np.arange(len(pool)), max(len(pool) // 2_000, 1))

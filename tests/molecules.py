@@ -54,4 +54,4 @@ UNREADABLE = {
 def structures_of(smiles: list[str]) -> Structures:
     """What molecules are grouped by, as ``read_labelled`` finds it in a table."""
     found = read_structures("mol", smiles)
-    return Structures.of([each for each in found if isinstance(each, MoleculeStructure)])
+    return Structures(each for each in found if isinstance(each, MoleculeStructure))

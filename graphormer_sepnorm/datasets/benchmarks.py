@@ -11,10 +11,9 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from importlib import resources
-from itertools import filterfalse
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
 ZINC_SUBSET = {"train": 10_000, "val": 1_000, "test": 1_000}
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
-PROCESSED = "processed"
+SAMPLE = resources.files("graphormer_sepnorm.resources") / "sample.csv.gz"
+PROCESSED = "processed"  # folders of PyG, also made with filters and transforms that only its notes tell
 
 
 class TensorUnpickler(pickle.Unpickler):
@@ -56,25 +56,21 @@ class TensorUnpickler(pickle.Unpickler):
         return self.known[module, name]
 
 
-def load_tensors_only(file: BinaryIO) -> Any:
-    return TensorUnpickler(file).load()
-
-
 def pyg_classes() -> list[Any]:
-    from torch_geometric.data import Data  # its import takes seconds
-    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+    from torch_geometric.data import data, storage  # its import takes seconds
 
-    return [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
+    edges_and_nodes = [data.DataEdgeAttr, data.DataTensorAttr, storage.NodeStorage, storage.EdgeStorage]
+    return [data.Data, storage.GlobalStorage, *edges_and_nodes]
 
 
 @contextlib.contextmanager
 def tensors_only() -> Iterator[None]:
     """Within it, PyG's ZINC and ``torch.load`` read only tensors and PyG's classes, never plain pickle."""
+    reader = SimpleNamespace(load=lambda file: TensorUnpickler(file).load())
     with (
         torch.serialization.safe_globals(pyg_classes()),
         mock.patch.dict(os.environ, {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}),
-        mock.patch("torch_geometric.datasets.zinc.pickle", SimpleNamespace(load=load_tensors_only)),
+        mock.patch("torch_geometric.datasets.zinc.pickle", reader),
     ):
         yield
 
@@ -82,9 +78,8 @@ def tensors_only() -> Iterator[None]:
 def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
     """Reads the packed tensors of a PyG dataset; raises InputError unless they are features of a featurizer."""
     data, slices = dataset._data, dataset.slices
-    x = data.x.view(len(data.x), -1)
+    x, edge_attr = (each.view(len(each), -1) for each in (data.x, data.edge_attr))
     check_features("x", x, featurizer.atom_sizes, slices["x"])
-    edge_attr = data.edge_attr.view(len(data.edge_attr), -1)
     places = {"atom_ptr": slices["x"], "edge_index": data.edge_index, "edge_ptr": slices["edge_index"]}
     graphs = checked_graphs(x=x, **places, edge_attr=edge_attr, bond_sizes=featurizer.bond_sizes)
     return graphs.with_targets(data.y.view(len(graphs), -1).float().numpy())
@@ -136,8 +131,8 @@ def sample_table() -> "pd.DataFrame":
     """The sample that ships with the package: ``smiles``, ``split`` and ``penalized_logp`` of a few thousand rows."""
     import pandas as pd  # its import takes a while
 
-    with resources.as_file(resources.files("graphormer_sepnorm.resources") / "sample.csv.gz") as path:
-        return pd.read_csv(path)
+    with SAMPLE.open("rb") as file:
+        return pd.read_csv(file, compression="gzip")
 
 
 def read_sample(split: str, root: Path) -> Graphs:
@@ -152,7 +147,7 @@ def state_of_files(folders: tuple[str, ...], root: Path) -> str:
 
 
 def sample_source(root: Path) -> str:
-    return hashlib.sha256((resources.files("graphormer_sepnorm.resources") / "sample.csv.gz").read_bytes()).hexdigest()
+    return hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
 
 
 ZINC_FILES = functools.partial(state_of_files, ("ZINC/raw",))
@@ -176,9 +171,8 @@ def load_split(
     name: str, split: str, encodings: tuple[Encoding, ...], root: str | os.PathLike | None = None
 ) -> MoleculeDataset:
     """A split of a dataset, or of a prepared table at a path, with the arrays of ``encodings``, if possible cached."""
-    dataset = find_dataset(name)
+    dataset, folder = find_dataset(name), data_root(root)
     one_of("split", split, SPLITS)
-    folder = data_root(root)
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
     key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}{code_key([dataset.read])}"
@@ -189,45 +183,33 @@ def load_split(
 
 
 def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:
-    """Reads a split with a lock on its raw data, because the loaders of PyG and OGB also write files."""
+    """Reads a split from links to its raw data in a locked folder, as the loaders of PyG and OGB also write files."""
     if dataset.folder is None:
         return dataset.read(split, root)
-    mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
+    mirror = cache_root() / f"mirror-{hashlib.sha256(f'raw {root.resolve()} {source}'.encode()).hexdigest()[:16]}"
     with locked_folder(mirror), explained_download(name, root, dataset.folder):
         if not (root / dataset.folder).exists():
             return dataset.read(split, root)
+        link_files(root / dataset.folder, mirror / dataset.folder)
         try:
-            for folder in filterfalse(is_plain, list(mirror.rglob(PROCESSED))):  # linked by an earlier version
-                remove(folder)
-            link_files(root / dataset.folder, mirror / dataset.folder)
             return dataset.read(split, mirror)
         except InputError as error:
             raise InputError(f"{root}: {error}") from None
         except (RuntimeError, EOFError):
             remove(mirror)
-            link_files(root / dataset.folder, mirror / dataset.folder, without=PROCESSED)
+            link_files(root / dataset.folder, mirror / dataset.folder)
             return dataset.read(split, mirror)
 
 
-def link_files(source: Path, mirror: Path, without: str = "") -> None:
-    """Mirrors ``source`` by links to files, without folders of this name or processed with a transform or filter."""
+def link_files(source: Path, mirror: Path) -> None:
+    """Mirrors ``source`` by links to files that are new, without the folders ``PROCESSED``."""
     for folder, below, names in os.walk(source, followlinks=True):
-        below[:] = [name for name in below if name != without and is_plain(Path(folder) / name)]
+        below[:] = [name for name in below if name != PROCESSED]
         place = mirror / Path(folder).relative_to(source)
         place.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            if not (place / name).exists():
-                (place / name).unlink(missing_ok=True)  # a link to a file that is gone
-                (place / name).symlink_to((Path(folder) / name).resolve())
-
-
-def is_plain(folder: Path) -> bool:
-    """Whether a folder is none of PyG's processed files with a ``pre_transform`` or ``pre_filter``, which it notes."""
-    notes = [folder / f"{name}.pt" for name in ("pre_transform", "pre_filter")]
-    try:
-        return all(torch.load(note, weights_only=True) == "None" for note in notes if note.exists())
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
-        return False
+        for link in (place / name for name in names if not (place / name).exists()):
+            link.unlink(missing_ok=True)  # to a file that is gone
+            link.symlink_to((Path(folder) / link.name).resolve())
 
 
 @contextlib.contextmanager
@@ -243,9 +225,9 @@ def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
     except (OSError, RuntimeError, EOFError, SystemExit) as error:
         if not existed:
             shutil.rmtree(root / folder, ignore_errors=True)
-            if not had_root:
-                with contextlib.suppress(OSError):  # another dataset is there
-                    root.rmdir()
+        if not had_root:
+            with contextlib.suppress(OSError):  # another dataset is there
+                root.rmdir()
         problem = f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__})"
         advice = f"name its folder with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
         raise InputError(f"{problem}: {advice}") from None

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 from safetensors.torch import load_file, save
-from tqdm import tqdm
+from tqdm.contrib.concurrent import thread_map
 
 from graphormer_sepnorm.encodings import levels, precompute
 from graphormer_sepnorm.encodings.base import Encoding
@@ -79,13 +79,12 @@ class MoleculeDataset:
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
         counts = torch.from_numpy(np.array([pair.shape[1] for pair in ends]))  # not on the default device
-        first_atom = ptr[:-1].repeat_interleave(counts)
         per_molecule: dict[str, Any] = {name: self.of_molecules(name, molecules) for name in self.per_molecule}
         levels = self.shards[0].levels.items()
         return GraphBatch(
             x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
-            edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + first_atom,
+            edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + ptr[:-1].repeat_interleave(counts),
             bond=gather("edge", (shard.bond for shard, _ in places)).long(),
             arrays={name: gather(level, [shard.arrays[name] for shard, _ in places]) for name, level in levels},
             **per_molecule,
@@ -147,20 +146,12 @@ def write_store(folder: Path, molecules: Graphs, encodings: tuple[Encoding, ...]
     def write_shard(start: int) -> dict[str, str]:
         stop = min(start + SHARD_MOLECULES, len(molecules))
         content = save(to_tensors(prepare(molecules.take(np.arange(start, stop)), encodings)))
-        path = folder / shard_name(start // SHARD_MOLECULES)
-        write_atomically(path, content)
-        return {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
+        name = shard_name(start // SHARD_MOLECULES)
+        write_atomically(folder / name, content)
+        return {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
 
-    with (
-        ThreadPoolExecutor(PREPARE_THREADS) as pool,
-        tqdm(total=len(molecules), desc=description, unit=" molecules", leave=False, disable=None) as progress,
-    ):
-        shards = []
-        written = cast(Generator[dict[str, str], None, None], pool.map(write_shard, starts))
-        with contextlib.closing(written):
-            for start, shard in zip(starts, written, strict=True):
-                shards.append(shard)
-                progress.update(min(SHARD_MOLECULES, len(molecules) - start))
+    bar: dict[str, Any] = {"desc": description, "unit": " shards", "leave": False, "disable": None}
+    shards = thread_map(write_shard, starts, max_workers=PREPARE_THREADS, **bar)
     write_atomically(folder / INDEX, json.dumps({"key": key, "shards": shards}, indent=1).encode())
 
 

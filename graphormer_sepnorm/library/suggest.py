@@ -20,7 +20,7 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, find_target
 from graphormer_sepnorm.library.part_writer import HERE, PartOptions, Processes, Selection
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
@@ -84,13 +84,9 @@ class SuggestRequest:
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
     """The ranking criterion of the molecules; raises InputError where the model does not support it."""
-    targets = ", ".join(predictor.targets)
-    target = predictor.targets[0] if request.target is None else request.target
     if request.target is None and len(predictor.targets) > 1:
-        raise InputError(f"the model predicts {targets}: choose one of them with --target")
-    if target not in predictor.targets:
-        names = targets + did_you_mean(target, predictor.targets)
-        raise InputError(f"--target {target} is not a target of the model, which predicts {names}")
+        raise InputError(f"the model predicts {', '.join(predictor.targets)}: choose one of them with --target")
+    target = predictor.targets[0] if request.target is None else find_target(request.target, predictor.targets)
     if request.by == "prediction":
         return Acquisition("prediction", target, request.minimize)
     if TASKS[predictor.kind].predicts_probabilities:

@@ -36,7 +36,7 @@ from graphormer_sepnorm.tables.label_text import in_order, is_number, periods, r
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, kept_options, label_texts, read_measurements
 from graphormer_sepnorm.tables.rows import LabelledRow
-from graphormer_sepnorm.tables.splits import structures_of
+from graphormer_sepnorm.tables.splits import Structures, structures_of
 from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -74,7 +74,7 @@ class Model:
         model, facts = TableModel.load(run.path), (run.path / TABLE).with_suffix(".json")
         config = config_from_json(json.dumps(json.loads(facts.read_bytes())["config"]), str(facts))
         structures = structures_of(model.featurizer, [row.smiles for row in rows])
-        if len(structures.smiles) < len(rows):
+        if len(structures) < len(rows):
             raise InputError(f"{run}: some molecules of its table cannot be read by this release: train it again")
         units, class_names = options.units or ("",) * len(options.targets), model.task.class_names
         table = labels.LabelledTable(rows, structures=structures, names=names, class_names=class_names, units=units)
@@ -268,7 +268,7 @@ def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> di
         rows = [row if options.test_csv and row.split == "test" else replace(row, split="") for row in rows]
     skipped = [(number + offset, smiles, reason) for number, smiles, reason in new.skipped]
     names = before.names | {number + offset: name for number, name in new.names.items()}
-    table = replace(before, rows=rows, structures=before.structures + new.structures)
+    table = replace(before, rows=rows, structures=Structures(before.structures + new.structures))
     table = replace(table, skipped=skipped, names=names, changed=new.changed)
     table = labels.with_duplicates(options.kind, labels.leave_out_tested(table) if options.test_csv else table)
     table = labels.divided(options, table, labels.assign_splits(options, table))

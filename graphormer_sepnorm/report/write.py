@@ -185,7 +185,7 @@ def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
         part = table.take([place for place, row in enumerate(table.rows) if row.split == "test"])
         parts.append(part.with_splits([f"fold-{fold}"] * len(part.rows)))
     rows = [row for part in parts for row in part.rows]
-    structures = sum((part.structures for part in parts), Structures())
+    structures = Structures(each for part in parts for each in part.structures)
     order = sorted(range(len(rows)), key=lambda place: rows[place].number)
     return replace(tables[0], rows=rows, structures=structures).take(order)
 

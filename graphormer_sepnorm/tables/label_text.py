@@ -32,7 +32,7 @@ WITH_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 JOINTS = "'\u2019\xa0\u2009\u202f"  # between thousands: apostrophes, and spaces where no line ends
 IN_THOUSANDS = {marks: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{marks}]\d{{3}})+") for marks in (",", ".", JOINTS)}
 UNITS = ("%", *sorted(DECADES, key=len, reverse=True))
-ABOUT = ("~", "\u2248", "ca.", "ca ")  # in front of a number
+ABOUT = re.compile(r"^((~|\u2248|ca\.|ca )\s*)+")  # in front of a number
 PLUS_MINUS = ("\u00b1", "+/-", "+-")  # between a number and its uncertainty
 Role = Literal["decimal", "thousands", "unknown"]
 YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
@@ -44,6 +44,10 @@ YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 MOST_PERIODS = 24  # of a column of times
 GROUPS = 8  # that more numbers are divided into
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
+
+
+class NumberCell(str):
+    """The text of a cell of numbers in a workbook: its point is one of decimals, and tells nothing of other cells."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +90,9 @@ def read_number(text: str, target: str, notation: Notation = UNDECIDED, written:
     if is_missing(text):
         return math.nan
     refuse_undecided(text, target, notation)
-    try:
-        value = as_float(in_python(text, notation))
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    if not is_number(number := in_python(text, notation)):
         raise InputError(f"{target} is {shortened(written or text)!r}, not a number")
-    return value
+    return as_float(number)
 
 
 def shortened(text: str) -> str:
@@ -102,45 +102,41 @@ def shortened(text: str) -> str:
 
 def in_python(text: str, notation: Notation) -> str:
     """A number without separators of thousands and with a decimal point, if it is written in this notation."""
+    if isinstance(text, NumberCell):
+        return text
     number = without_joints(text).lower().replace("\N{MINUS SIGN}", "-")
-    comma, point = notation.comma, notation.point
-    match form_of(number):
-        case "1,234.5" if comma != "decimal":
-            return number.replace(",", "")
-        case "1.234,5" if comma == "decimal" or point != "decimal":
-            return number.replace(".", "").replace(",", ".")
-        case "1,234" if comma == "thousands":
-            return number.replace(",", "")
-        case "1,234" | "1,5" if comma != "thousands":
-            return number.replace(",", ".")
-        case "1.234" if point == "thousands":
-            return number.replace(".", "")
-    return number
+    comma, point, form = notation.comma, notation.point, form_of(number)
+    if (form == "1,234.5" and comma != "decimal") or (form == "1,234" and comma == "thousands"):
+        return number.replace(",", "")
+    if (form == "1.234,5" and (comma == "decimal" or point != "decimal")) or (form == "1.234" and point == "thousands"):
+        return number.replace(".", "").replace(",", ".")
+    return number.replace(",", ".") if form in ("1,234", "1,5") and comma != "thousands" else number
 
 
 def without_joints(text: str) -> str:
     whole, mark, rest = (text := text.strip()).partition("," if "," in text else ".")
-    if len(text) > LONGEST or not IN_THOUSANDS[JOINTS].fullmatch(whole):
-        return text
-    return whole.translate(dict.fromkeys(map(ord, JOINTS))) + mark + rest
+    return (re.sub(f"[{JOINTS}]", "", whole) if IN_THOUSANDS[JOINTS].fullmatch(whole) else whole) + mark + rest
 
 
 def form_of(text: str) -> str:
-    """An example of the form of a number with a comma or point: "1,5", "1.5", "1,234", "1.234", "1,234.5"; or ""."""
+    """An example of the form of a number with a comma or point: "1,5", "1.5", "1,234", "1.234", "1,234.5"; or "".
+
+    That of a ``NumberCell`` is "number".
+    """
+    if isinstance(text, NumberCell):
+        return "number"
     number = without_joints(without_sign(text))
-    if len(number) > LONGEST:
-        return ""
     for mark, point, single, several in ((",", ".", "1,234", "1,234.5"), (".", ",", "1.234", "1.234,5")):
         whole, fraction_point, rest = number.partition(point)
         if IN_THOUSANDS[mark].fullmatch(whole) and (not fraction_point or rest.isdecimal()):
             return several if fraction_point or whole.count(mark) > 1 else single
-    if WITH_COMMA.fullmatch(number):
-        return "1,5"
-    return "1.5" if WITH_POINT.fullmatch(number) else ""
+    return "1,5" if WITH_COMMA.fullmatch(number) else "1.5" if WITH_POINT.fullmatch(number) else ""
 
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
+    if "number" in column and not commas and not points:
+        return Notation("unknown", "unknown")
     by_comma: Role = "thousands" if "1,234.5" in column or ("1.5" in column and not semicolons) else "unknown"
     comma: Role = by_comma if not commas else "decimal" if not points else "unknown"
     point: Role = "thousands" if commas and not points else "decimal"
@@ -154,8 +150,7 @@ def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation
 
 
 def without_sign(text: str) -> str:
-    match = BOUND.fullmatch(text.strip())
-    return (match[2] if match else text).strip()
+    return (match[2] if (match := BOUND.fullmatch(text.strip())) else text).strip()
 
 
 def is_undecided(text: str, notation: Notation) -> bool:
@@ -186,8 +181,7 @@ def is_number(text: str) -> bool:
 
 def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
     """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label."""
-    match = None if is_missing(text) else BOUND.fullmatch(text.strip())
-    if match is None:
+    if is_missing(text) or not (match := BOUND.fullmatch(text.strip())):
         return ""
     number = read_number(match[2], target, notation, text)
     if math.isnan(number):
@@ -203,14 +197,11 @@ def bounds_of(text: str) -> tuple[float, float]:
 
 def measurement_parts(text: str) -> tuple[str, str]:
     """The number or bound of a measurement and its unit, of "~12 +- 3 nM" 12 and nM; else the text and ""."""
-    text = text.strip()
-    if len(text) > LONGEST or is_number(text):
+    if isinstance(text, NumberCell) or len(text := text.strip()) > LONGEST or is_number(text):
         return text, ""
     bound = BOUND.fullmatch(text)
     sign, number = (bound[1], bound[2]) if bound else ("", text)
-    for about in ABOUT:
-        number = number.removeprefix(about).lstrip()
-    number, unit = without_unit(number)
+    number, unit = without_unit(ABOUT.sub("", number))
     for plus_minus in PLUS_MINUS:
         value, separator, uncertainty = number.partition(plus_minus)
         if separator and is_number(uncertainty.strip().replace(",", ".")):
@@ -335,13 +326,11 @@ def read_date(text: str, day_first: bool) -> datetime:
 
     if len(text) > LONGEST or not YEAR.search(text):
         raise ValueError(f"{shortened(text)!r} has no year of four digits")
-    match = YEAR_FIRST.fullmatch(text)
-    if match and int(match[1]) > 12:
+    if (match := YEAR_FIRST.fullmatch(text)) and int(match[1]) > 12:
         raise ValueError(f"{text!r} has the day before the month")
-    year_first = match is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of time zones that it does not know
-        order = {"yearfirst": year_first, "dayfirst": day_first and not year_first}
+        order = {"yearfirst": bool(match), "dayfirst": day_first and not match}
         first, second = (parser.parse(text, default=default, **order) for default in DEFAULTS)
     if (first.year, first.month) != (second.year, second.month):
         raise ValueError(f"{text!r} has no year or no month")

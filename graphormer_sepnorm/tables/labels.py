@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import compress, islice
-from operator import not_
+from itertools import compress, islice, product
 
 import numpy as np
 
@@ -15,24 +14,13 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
+from graphormer_sepnorm.tables import splits as splitting
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import WholeTable, places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of, read_times
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow, RowReader, label_reader, names_of_rows, target_readers
-from graphormer_sepnorm.tables.splits import (
-    SPLITTERS,
-    Duplicate,
-    MoleculeStructure,
-    Sizes,
-    Structures,
-    find_duplicates,
-    fold_splits,
-    known_molecules,
-    read_structures,
-    rows_by_key,
-    time_split,
-)
+from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, Structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM
@@ -64,9 +52,13 @@ class LabelledTable:
         return self.measured or self.rows
 
     @property
+    def is_test(self) -> np.ndarray:
+        return np.array([row.split == "test" for row in self.rows], bool)
+
+    @property
     def known(self) -> dict[str, int]:
-        is_test = np.array([row.split == "test" for row in self.rows], bool)
-        return known_molecules(*(self.structures.take(np.flatnonzero(part).tolist()) for part in (is_test, ~is_test)))
+        test, others = (self.take(np.flatnonzero(part).tolist()).structures for part in (self.is_test, ~self.is_test))
+        return splitting.known_molecules(test, others)
 
     def take(self, places: Sequence[int]) -> "LabelledTable":
         return replace(self, rows=[self.rows[place] for place in places], structures=self.structures.take(places))
@@ -105,7 +97,7 @@ class LabelledTable:
         if TASKS[kind].predicts_probabilities:
             return self
         keys = [(*key, row.split) for key, row in zip(self.keys, self.rows, strict=True)]
-        groups = list(rows_by_key(keys).values())
+        groups = list(splitting.rows_by_key(keys).values())
         means = [mean_row([self.rows[place] for place in places]) for places in groups]
         return replace(self.take([places[0] for places in groups]), rows=means, measured=self.rows)
 
@@ -118,7 +110,7 @@ def read_whole(path: str, *reading: str | None) -> WholeTable:
             raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
         if not rows:
             raise InputError(f"{path} has a header but no rows")
-        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place, table.header)
+        return WholeTable(**vars(table) | {"rows": rows})
 
 
 def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
@@ -131,7 +123,7 @@ def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None 
     """Reads a table as ``read_labelled``, once with each fold as its test split; raises InputError as they do."""
     labelled = read_usable(options, featurizer, table)
     y = labels_to_stratify(options, labelled)
-    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
+    divisions = splitting.fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
     return [divided(options, labelled, splits) for splits in divisions]
 
 
@@ -139,11 +131,12 @@ def divided(options: TableOptions, labelled: LabelledTable, splits: Sequence[str
     """The table with splits, and with means in place of replicates; raises InputError if a split is empty."""
     labelled = labelled.with_splits(splits).with_means(options.kind)
     refuse_logarithms(options, labelled)
-    if not labelled.rows:
-        raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
-    for split in options.splits:
-        if not any(row.split == split for row in labelled.rows):
-            raise InputError(f"{options.path}: {empty_split(options, labelled, split)}{first_reason(labelled)}")
+    if empty := [split for split in options.splits if not labelled.of_split(split)]:
+        problem = empty_split(options, labelled, empty[0]) if labelled.rows else "no row can be used"
+        for number, _, reason in labelled.skipped[:1]:
+            rows = "1 row was" if len(labelled.skipped) == 1 else f"{len(labelled.skipped):,} rows were"
+            problem += f"; {rows} skipped, the first of them {labelled.in_file(number)}: {reason}"
+        raise InputError(f"{options.path}: {problem}")
     return labelled
 
 
@@ -174,7 +167,8 @@ def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
     y = labelled.labels()
     spread = np.array([column[~np.isnan(column)].std() if (column == column).any() else 0.0 for column in y.T])
     keys = ["; ".join(key) for key in labelled.keys]
-    return replace(labelled, duplicates=find_duplicates(keys, *labelled.ends(), TASKS[kind].tolerance * spread))
+    found = splitting.find_duplicates(keys, *labelled.ends(), TASKS[kind].tolerance * spread)
+    return replace(labelled, duplicates=found)
 
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
@@ -182,14 +176,14 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
     if options.kind != "classification" or options.threshold:
         return (options.classes,) if options.classes else ()
     names = tuple(column.two_classes for column in look_at_columns(table, options.targets))
-    return names if any(pair != ("0", "1") for pair in names) else ()
+    return names if set(names) != {("0", "1")} else ()
 
 
 def add_rows(collected: LabelledTable, table: WholeTable, read: RowReader, before: int = 0, split: str = "") -> None:
     for number, row in enumerate(table.rows, before + 1):
         try:
             labelled = read(number, row)
-            collected.rows.append(replace(labelled, split=split) if split else labelled)
+            collected.rows.append(replace(labelled, split=split or labelled.split))
         except InputError as error:
             collected.skipped.append((number, row.smiles, str(error)))
 
@@ -202,18 +196,16 @@ def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, rea
 
 
 def leave_out_tested(labelled: LabelledTable) -> LabelledTable:
-    families = labelled.structures.families
-    tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
+    families, is_test = np.array(labelled.structures.families), labelled.is_test
+    left_out = ~is_test & np.isin(families, families[is_test])
     reason = "its molecule (or a form of it) is in --test-csv, so it is not used for training"
-    is_kept = [row.split == "test" or families[place] not in tested for place, row in enumerate(labelled.rows)]
-    left_out = compress(labelled.rows, map(not_, is_kept))
-    labelled.skipped += [(row.number, row.smiles, reason) for row in left_out]
-    return labelled.take(np.flatnonzero(is_kept).tolist())
+    labelled.skipped += [(row.number, row.smiles, reason) for row in compress(labelled.rows, left_out)]
+    return labelled.take(np.flatnonzero(~left_out).tolist())
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
-    without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
-    without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
+    reasons = [[reason] for _, _, reason in labelled.skipped] + [[*row.gaps.values()] for row in labelled.usable]
+    without = sum(any(reason.endswith(NO_LOGARITHM) for reason in of_row) for of_row in reasons)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
         problem = f"rows with labels of 0 or less, which have no logarithm: {without:,}"
@@ -227,31 +219,23 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
     if len(labelled.rows) < FEW_ROWS:
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
         return f"{rows}, too few: none is left for {purpose}"
-    acyclic = labelled.structures.scaffolds.count("") if options.split.startswith("scaffold") else 0
+    acyclic = sum(not each.scaffold for each in labelled.structures) if options.split.startswith("scaffold") else 0
     advice = f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
     return f"no molecule of {rows} is in the {split} split by {options.split}{advice * bool(acyclic)}"
 
 
-def first_reason(labelled: LabelledTable) -> str:
-    if not labelled.skipped:
-        return ""
-    number, _, reason = labelled.skipped[0]
-    rows = "1 row was" if len(labelled.skipped) == 1 else f"{len(labelled.skipped):,} rows were"
-    return f"; {rows} skipped, the first of them {labelled.in_file(number)}: {reason}"
-
-
 def keep_readable(labelled: LabelledTable, featurizer: str) -> None:
-    chunks = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    read = partial(splitting.read_structures, featurizer)
+    chunks = map_chunks(read, in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in tracked(chunks, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
-    rows, labelled.rows, structures = labelled.rows, [], []
+    rows, labelled.rows, labelled.structures = labelled.rows, [], Structures()
     for row, answer in zip(rows, answers, strict=True):
-        if isinstance(answer, MoleculeStructure):
-            labelled.rows.append(replace(row, smiles=answer.smiles))
-            labelled.changed += is_smiles(row.smiles) and answer.smiles != row.smiles
-            structures.append(answer)
-        else:
+        if isinstance(answer, str):
             labelled.skipped.append((row.number, row.smiles, answer))
-    labelled.structures = Structures.of(structures)
+            continue
+        labelled.rows.append(replace(row, smiles=answer.smiles))
+        labelled.changed += is_smiles(row.smiles) and answer.smiles != row.smiles
+        labelled.structures.append(answer)
 
 
 def assign_splits(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -262,7 +246,7 @@ def assign_splits(options: TableOptions, labelled: LabelledTable) -> list[str]:
     sizes = WITH_OWN_TEST if options.final else options.sizes
     if options.split == "time":
         cells = [f"{options.split_column}, {labelled.in_file(row.number)}" for row in labelled.rows]
-        return time_split(read_times((row.time for row in labelled.rows), cells), structures.families, sizes)
+        return splitting.time_split(read_times((row.time for row in labelled.rows), cells), structures.families, sizes)
     y, split = labels_to_stratify(options, labelled), SPLITTERS.get(options.split, SPLITTERS["random"])
     if options.test_csv is None and options.split != "column":
         return split(structures, y, sizes, options.seed)
@@ -293,17 +277,15 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
 def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
     """A clause on a class that is in too few groups of rows for each part of a split to get one; "" if none is."""
     y, splitter = labels_to_stratify(options, labelled), SPLITTERS.get(options.split)
-    if y is None or splitter is None or options.test_csv is not None or not labelled.structures.smiles:
+    if y is None or splitter is None or options.test_csv is not None or not labelled.structures:
         return ""
-    parts, groups = options.folds or len(options.splits), splitter.groups(labelled.structures)
-    for name, column in zip(options.names, y.T, strict=True):
-        for value in (1.0, 0.0):
-            rows = np.flatnonzero(column == value).tolist()
-            count = len({groups[row] for row in rows})
-            if 0 < count < parts:
-                few = f"in {count} of the groups that the split keeps together, too few for {parts} parts"
-                only = f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows"
-                return f"{only}, {few}: add such rows, or try --split random"
+    parts, groups = options.folds or len(options.splits), np.array(splitter.groups(labelled.structures))
+    for (name, column), value in product(zip(options.names, y.T, strict=True), (1, 0)):
+        count = len(np.unique(groups[rows := column == value]))
+        if 0 < count < parts:
+            few = f"in {count} of the groups that the split keeps together, too few for {parts} parts"
+            only = f"{name} is {value} in only {rows.sum()} of {len(y):,} rows"
+            return f"{only}, {few}: add such rows, or try --split random"
     return ""
 
 
@@ -340,9 +322,8 @@ def mean_row(rows: list[LabelledRow]) -> LabelledRow:
     weight = ~np.isnan(y) * (weights if weights.any() else np.ones(len(rows)))[:, None]
     totals = weight.sum(axis=0)
     labels = np.where(totals > 0, (np.nan_to_num(y) * weight).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
-    inexact = np.flatnonzero(np.isnan(labels)).tolist()
-    texts = {place: [row.bounds[place] for row in rows if place in row.bounds] for place in inexact}
-    bounds = {place: tightest(texts_of_target) for place, texts_of_target in texts.items() if texts_of_target}
+    bounded = set().union(*(row.bounds for row in rows)) & set(np.flatnonzero(np.isnan(labels)).tolist())
+    bounds = {place: tightest([row.bounds[place] for row in rows if place in row.bounds]) for place in sorted(bounded)}
     return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Sample, read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig, config_to_json
@@ -47,11 +47,11 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         raise InputError(f"{folder} was begun for another task or with other features: use a new --out")
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    of_gaps = ((row, gap) for row in labelled.usable for gap in row.gaps.values())
-    gaps = [(row.number, row.smiles, f"{gap}; the row has other labels") for row, gap in of_gaps]
-    skipped: list[list] = [["row", "smiles", "error", "in_file"]]
-    skipped += [[*each, labelled.in_file(each[0])] for each in sorted(labelled.skipped + gaps)]
-    write_atomically(folder / SKIPPED, as_csv(named_lines(skipped, labelled)))
+    left_out = [*labelled.skipped]
+    for row in labelled.usable:
+        left_out += [(row.number, row.smiles, f"{gap}; the row has other labels") for gap in row.gaps.values()]
+    skipped = [[*named(labelled, each[0]), *each[1:], labelled.in_file(each[0])] for each in sorted(left_out)]
+    write_atomically(folder / SKIPPED, as_csv([[*named(labelled), "smiles", "error", "in_file"], *skipped]))
     lines = table_lines(labelled, labelled.usable, options)
     times = [TIME, *(row.time for row in labelled.usable)]
     write_atomically(folder / MEASUREMENTS, as_csv([*line, time] for line, time in zip(lines, times, strict=True)))
@@ -66,31 +66,30 @@ def label_texts(row: LabelledRow) -> list[str]:
 def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: TableOptions) -> list[list]:
     weighted, targets = options.weight_column is not None, [TARGET + name for name in options.names]
     conditions = [CONDITION + name for name in options.feature_columns]
-    lines: list[list] = [["row", "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
+    lines: list[list] = [[*named(labelled), "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
     for row in rows:
-        weight = [repr(row.weight)] * weighted
-        lines.append([row.number, as_utf8(row.smiles), row.split, *weight, *label_texts(row), *row.conditions])
-    return named_lines(lines, labelled)
-
-
-def named_lines(lines: list[list], labelled: LabelledTable) -> list[list]:
-    place = lines[0].index("row")
-    for line in lines if labelled.names else ():
-        name = NAME if line is lines[0] else as_utf8(labelled.names.get(line[place], ""))
-        line.insert(place + 1, name)
+        own, weight = [*named(labelled, row.number), as_utf8(row.smiles), row.split], [repr(row.weight)] * weighted
+        lines.append([*own, *weight, *label_texts(row), *row.conditions])
     return lines
 
 
+def named(labelled: LabelledTable, number: int | None = None) -> list:
+    """The number of a row and its name, if rows have names; the header of these columns by default."""
+    name = NAME if number is None else as_utf8(labelled.names.get(number, ""))
+    return ["row" if number is None else number, *[name] * bool(labelled.names)]
+
+
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    columns = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
-    lines: list[list] = [[*columns, KEPT_IN]]
+    of_targets = [TARGET + name for name in targets]
+    lines: list[list] = [["molecule", *named(labelled), "smiles", "split", "conflicting targets", *of_targets, KEPT_IN]]
     for duplicate in labelled.duplicates:
         conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
         first: dict[tuple, int] = {}
         for row in (labelled.usable[place] for place in duplicate.rows):
             kept = first.setdefault((row.split, row.conditions), row.number) if labelled.measured else row.number
-            lines.append([duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row), kept])
-    return named_lines(lines, labelled)
+            own = [duplicate.key, *named(labelled, row.number), row.smiles, row.split]
+            lines.append([*own, conflicts, *label_texts(row), kept])
+    return lines
 
 
 def kept_options(folder: Path) -> TableOptions:
@@ -98,7 +97,7 @@ def kept_options(folder: Path) -> TableOptions:
     path = (folder / TABLE).with_suffix(".json")
     try:
         return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
 
 
@@ -132,9 +131,7 @@ def read_measurements(folder: Path, options: TableOptions) -> tuple[list[Labelle
 
 def table_dataset(path: Path) -> Dataset:
     """The prepared table of a run, which comes with a JSON file that holds the task."""
-    facts = path.with_suffix(".json")
-    kept = kept_facts(facts)
-    if kept is None:
+    if (kept := kept_facts(facts := path.with_suffix(".json"))) is None:
         raise InputError(f"{facts} is missing or damaged: it is required to read the table of this run")
     task, featurizer = kept
 
@@ -164,10 +161,9 @@ def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np
 
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
-    with undamaged(path):
-        state = path.stat()
-        lines = all_lines(path, state.st_size, state.st_mtime_ns)
-        return lines[lines.split == split]
+    state = path.stat()
+    lines = all_lines(path, state.st_size, state.st_mtime_ns)
+    return lines[lines.split == split]
 
 
 @functools.lru_cache(maxsize=1)
@@ -182,17 +178,16 @@ def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> tuple[lis
     """The row, SMILES, split and labels as they are written of each line of a split, and the names of rows, if any."""
     with undamaged(path):
         part = lines_of_split(path, split)
-        numbers = part["row"] if "row" in part else part.index + 1
-        texts = part[[TARGET + name for name in targets]].to_numpy().tolist()
-        lines = zip(numbers, part.smiles, texts, strict=True)
-        rows = [[int(number), smiles, split, *labels] for number, smiles, labels in lines]
-        return rows, part[NAME].tolist() if NAME in part else []
+        numbers = map(int, part.get("row", part.index + 1))
+        columns = [numbers, part.smiles, part.split, *(part[TARGET + name] for name in targets)]
+        return list(map(list, zip(*columns, strict=True))), part[NAME].tolist() if NAME in part else []
 
 
 def samples_of_split(path: Path, split: str) -> list[Sample]:
-    part = lines_of_split(path, split)
-    conditions = part[[name for name in part.columns if name.startswith(CONDITION)]].to_numpy().tolist()
-    return [Sample(smiles, tuple(texts)) for smiles, texts in zip(part.smiles, conditions, strict=True)]
+    with undamaged(path):
+        part = lines_of_split(path, split)
+        conditions = part.filter(regex=f"^{CONDITION}").to_numpy().tolist()
+        return [Sample(smiles, tuple(texts)) for smiles, texts in zip(part.smiles, conditions, strict=True)]
 
 
 def damaged(path: Path) -> str:

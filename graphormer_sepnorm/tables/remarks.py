@@ -2,15 +2,14 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
-from itertools import compress
-from operator import not_
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from graphormer_sepnorm.chem.smiles import ignored_name
 from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 
@@ -21,6 +20,7 @@ ALL_REASONS = "skipped.csv in the run folder has all"
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
 MOST_DAMAGED = 0.9  # share of labels that are whole numbers of days in 2009 to 2036
 HIGHEST_MOLAR = 11  # -log10 of M; hardly any assay measures below 10 pM
+LOWER, HIGHER = ("lower", "<", "at most"), ("higher", ">", "at least")
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
@@ -45,11 +45,11 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
     logarithms = f", {without:,} of them as 0 or less has no logarithm" if without else ""
-    reasons = [(number, reason, reason.partition("'")[0]) for number, _, reason in labelled.skipped]
-    kinds = Counter(kind for *_, kind in reasons)
-    frequent = [(number, reason) for number, reason, _ in sorted(reasons, key=lambda each: -kinds[each[2]])]
+    reasons = [(number, reason) for number, _, reason in labelled.skipped]
+    kinds = Counter(reason.partition("'")[0] for _, reason in reasons)
+    reasons.sort(key=lambda each: -kinds[each[1].partition("'")[0]])
     rows = plural(lost, "row was", "rows were")
-    yield f"{rows} skipped{share}{logarithms}: {rows_text(labelled, frequent)}; {ALL_REASONS}"
+    yield f"{rows} skipped{share}{logarithms}: {rows_text(labelled, reasons)}; {ALL_REASONS}"
 
 
 def rows_text(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
@@ -72,7 +72,7 @@ def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 
 def of_guesses(labelled: LabelledTable) -> Iterator[str]:
-    if rows := list(compress(labelled.rows, labelled.structures.guessed)):
+    if rows := [row for row, each in zip(labelled.rows, labelled.structures, strict=False) if each.guessed]:
         read = rows_text(labelled, [(row.number, f"as {row.smiles}") for row in rows])
         several = plural(len(rows), "row leaves", "rows leave")
         yield f"the InChI of {several} open where a hydrogen or charge is, so the usual form is read: {read}"
@@ -85,10 +85,10 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
-    numbers, half = TASKS[options.kind].tolerance > 0, "half the standard deviation of the column"
-    agreement = f"; labels of one differ by less than {half}" if numbers else "; labels of one agree"
+    half = "half the standard deviation of the column" if TASKS[options.kind].tolerance > 0 else ""
+    agreement = f"; labels of one differ by less than {half}" if half else "; labels of one agree"
     if conflicting:
-        apart = f" (by more than {half})" if numbers else ""
+        apart = f" (by more than {half})" * bool(half)
         agreement = f", {conflicting:,} of them with labels that contradict each other{apart}"
     yield f"{repeated(options, labelled)} in several rows{agreement}: duplicates.csv in the run folder lists them"
 
@@ -131,15 +131,13 @@ def deviations_of(labelled: LabelledTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_parts(labelled: LabelledTable) -> Iterator[str]:
-    structures = labelled.structures
-    several = [parts > 1 for parts in structures.parts]
-    if not any(several):
+    several = [each for each in labelled.structures if each.parts > 1]
+    if not several:
         return
-    counts, splits = Counter(structures.families), splits_of(labelled)
-    shared = [family for family in compress(structures.families, several) if counts[family] > 1]
-    apart = sum(len(splits[name]) > 1 for name in shared)
-    example = structures.smiles[several.index(True)]
-    molecules = plural(sum(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
+    counts = Counter(labelled.structures.families)
+    shared = [family for family in Structures(several).families if counts[family] > 1]
+    apart, example = num_apart(labelled, shared), several[0].smiles
+    molecules = plural(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
     family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
     yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
@@ -148,28 +146,26 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
 def of_forms(labelled: LabelledTable) -> Iterator[str]:
     """On parents that are uncertain, stereo that standardization removed, and molecules with and without stereo."""
     structures = labelled.structures
-    if doubtful := list(compress(structures.smiles, structures.doubtful)):
+    if doubtful := [each.smiles for each in structures if each.is_doubtful]:
         rows = plural(len(doubtful), "molecule has", "molecules have")
         yield f"{rows} several parts that could be the parent (such as {doubtful[0]}): the largest is taken for it"
-    if flattened := sum(structures.flattened):
+    if flattened := sum(each.loses_stereo for each in structures):
         rows = plural(flattened, "molecule loses", "molecules lose")
         yield f"{rows} stereo by standardization: stereoisomers of them are read as one molecule"
-    both = set(compress(structures.families, structures.with_stereo))
-    mixed = both & set(compress(structures.families, map(not_, structures.with_stereo)))
-    if mixed:
-        splits = splits_of(labelled)
-        drawn, apart = plural(len(mixed), "molecule is", "molecules are"), sum(len(splits[name]) > 1 for name in mixed)
+    marked, plain = ({each.family for each in structures if each.has_stereo == has} for has in (True, False))
+    if mixed := marked & plain - {""}:
+        drawn, apart = plural(len(mixed), "molecule is", "molecules are"), num_apart(labelled, mixed)
         where = f"and {apart:,} of them in several splits" if apart else "but share a split"
         first = next(row for row, family in zip(labelled.rows, structures.families, strict=True) if family in mixed)
         example = labelled.names.get(first.number) or first.smiles
         yield f"{drawn} drawn with and without stereo (such as {example}): these count as different molecules, {where}"
 
 
-def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
-    splits: dict[str, set[str]] = {}
-    for row, name in zip(labelled.rows, labelled.structures.families, strict=True):
-        splits.setdefault(name, set()).add(row.split)
-    return splits
+def num_apart(labelled: LabelledTable, families: Iterable[str]) -> int:
+    """How many of the families have rows in several splits."""
+    places = {(name, row.split) for name, row in zip(labelled.structures.families, labelled.rows, strict=True)}
+    num_splits = Counter(name for name, _ in places)
+    return sum(num_splits[name] > 1 for name in families)
 
 
 def plural(number: int, one: str, several: str) -> str:
@@ -179,8 +175,7 @@ def plural(number: int, one: str, several: str) -> str:
 def columns_of_numbers(options: TableOptions, labelled: LabelledTable) -> Iterator[tuple[str, np.ndarray]]:
     """Each target of a regression with its labels, NaN where one is missing; none of a classification."""
     if not TASKS[options.kind].predicts_probabilities:
-        y = np.array([row.labels for row in labelled.usable])
-        yield from zip(options.targets, y.T, strict=True)
+        yield from zip(options.targets, np.array([row.labels for row in labelled.usable]).T, strict=True)
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -219,13 +214,9 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         values, counts = np.unique(labels, return_counts=True)
         if len(values) < 3 or counts.max() < max(LEAST_EQUAL, EQUAL_SHARE * len(labels)):
             continue
-        usual = values[counts.argmax()]
-        lower, higher = ("lower", "<", "at most"), ("higher", ">", "at least")
-        scale = options.scale_of(target)
-        if falls(scale):
-            lower, higher = higher, lower
-        limit = measured(np.array([[usual]]), [scale])[0, 0]
-        for beyond, (side, sign, bound) in ((labels < usual, lower), (labels > usual, higher)):
+        usual, scale = values[counts.argmax()], options.scale_of(target)
+        limit, sides = measured(np.array([[usual]]), [scale])[0, 0], [LOWER, HIGHER][:: -1 if falls(scale) else 1]
+        for beyond, (side, sign, bound) in zip((labels < usual, labels > usual), sides, strict=True):
             if beyond.sum() <= BEYOND_SHARE * len(labels):
                 count = plural(int(beyond.sum()), "label is", "labels are")
                 equal = f"{100 * counts.max() / len(labels):.0f} % of the labels equal {limit:.12g}, and {count} {side}"

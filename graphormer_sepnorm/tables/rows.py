@@ -6,38 +6,19 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, islice
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.tables import label_text
 from graphormer_sepnorm.tables.formats.table import Row, Table, WholeTable, not_one_column
-from graphormer_sepnorm.tables.label_text import (
-    UNDECIDED,
-    Notation,
-    converted,
-    form_of,
-    is_missing,
-    is_month,
-    is_number,
-    is_time,
-    measurement_parts,
-    notation_of,
-    read_bound,
-    read_class,
-    read_number,
-    read_threshold,
-    refuse_undecided,
-    same_label,
-    shortened,
-    unit_of_column,
-)
+from graphormer_sepnorm.tables.label_text import Notation, is_missing
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import DECADES, falls, modelled, named_unit, unit_of
 
-FLIPPED = {"<": ">", ">": "<", "": ""}
+FLIPPED = {"<": ">", ">": "<"}
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 # Names of an id column, in order of preference. Case and separators do not matter.
 ID_COLUMNS = (
@@ -56,7 +37,7 @@ class TargetReader:
 
     name: str
     options: TableOptions
-    notation: Notation = UNDECIDED
+    notation: Notation = label_text.UNDECIDED
     unit: str = ""  # of its labels, if they have one
     is_named: bool = True  # whether a number without a unit is in this one
 
@@ -65,44 +46,42 @@ class TargetReader:
         """The reader of a column with these texts; raises InputError for a threshold in another unit."""
         scale, kept = options.scale_of(name), dict(zip(options.targets, options.units, strict=False)).get(name, "")
         own_unit = unit_of(scale) if falls(scale) else kept or named_unit(name)
-        own = own_unit or unit_of_column(texts)
-        if options.threshold and (unit := read_threshold(options.threshold[1:])[1]) and own not in DECADES:
+        own = own_unit or label_text.unit_of_column(texts)
+        if options.threshold and (unit := label_text.read_threshold(options.threshold[1:])[1]) and own not in DECADES:
             raise InputError(f"the threshold is in {unit}, and {name} has no unit: give the threshold without one")
         return cls(name, options, notation, own, bool(own_unit or not own))
 
     def number(self, text: str) -> tuple[str, float]:
         """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
-        number, unit = measurement_parts(text)
-        bound = read_bound(number, self.name, self.notation)
-        value = float(bound[1:]) if bound else read_number(number, self.name, self.notation)
+        number, unit = label_text.measurement_parts(text)
+        bound = label_text.read_bound(number, self.name, self.notation)
+        value = float(bound[1:]) if bound else label_text.read_number(number, self.name, self.notation)
         if unit != self.unit and not math.isnan(value) and (unit or not self.is_named):
             if not {unit, self.unit} <= DECADES.keys():
                 most = f"in {self.unit}" if self.unit else "without a unit"
                 raise InputError(f"{self.name} is {text.strip()!r}, and most labels are {most}: write all in one unit")
-            value = converted(value, unit, self.unit)
+            value = label_text.converted(value, unit, self.unit)
         return bound[:1], value
 
     def label(self, text: str) -> tuple[float, str]:
         """A label of a regression on its scale and its bound, such as "<5.0": NaN for a bound, "" for a number."""
         sign, value = self.number(text)
         scale = self.options.scale_of(self.name)
-        if math.isnan(value):
-            return value, ""
-        value = modelled(value, scale, self.name)
+        if not math.isnan(value):
+            value = modelled(value, scale, self.name)
         return (math.nan, f"{FLIPPED[sign] if falls(scale) else sign}{value!r}") if sign else (value, "")
 
     def is_active(self, text: str) -> float:
         """1 for a label on the active side of the threshold, 0 on the other, NaN if missing; InputError if open."""
         active = self.options.threshold[:1]
-        threshold, unit = read_threshold(self.options.threshold[1:])
-        threshold = converted(threshold, unit, self.unit) if unit else threshold
+        threshold, unit = label_text.read_threshold(self.options.threshold[1:])
+        threshold = label_text.converted(threshold, unit, self.unit) if unit else threshold
         sign, value = self.number(text)
         if math.isnan(value):
             return value
         if (sign == "<" and value > threshold) or (sign == ">" and value < threshold):
             raise InputError(f"{self.name} is {text.strip()!r}, which may be on either side of {threshold:g}")
-        side = sign or ("<" if value < threshold else ">" if value > threshold else "")
-        return float(side == active)
+        return float(active == (sign or ("<" if value < threshold else ">" if value > threshold else "")))
 
     def __call__(self, text: str) -> tuple[list[float], str]:
         """A label as numbers, one for each of several classes, and its bound; raises InputError if it does not fit."""
@@ -111,13 +90,12 @@ class TargetReader:
             label, bound = self.label(text)
             return [label], bound
         if not task.adds_up:
-            return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
-        labels = [float(same_label(text) == same_label(name)) for name in names]
-        if not any(labels) and is_missing(text):
+            return [self.is_active(text) if self.options.threshold else label_text.read_class(text, self.name)], ""
+        if any(labels := [float(label_text.same_label(text) == label_text.same_label(name)) for name in names]):
+            return labels, ""
+        if is_missing(text):
             return [math.nan] * len(names), ""
-        if not any(labels):
-            raise InputError(f"{self.name} is {shortened(text)!r}, not one of {', '.join(names)}")
-        return labels, ""
+        raise InputError(f"{self.name} is {label_text.shortened(text)!r}, not one of {', '.join(names)}")
 
 
 def labels_in(
@@ -131,7 +109,7 @@ def labels_in(
             labels, bounds[place] = reader(text)
         except InputError as error:
             labels, gaps[place] = [math.nan] * count, str(error)
-        values.extend(labels)
+        values += labels
     return values, {place: bound for place, bound in bounds.items() if bound}, gaps
 
 
@@ -163,26 +141,25 @@ def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[Tar
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
-        texts = [row.fields[places[name]] for name in options.targets]
-        labels, bounds, gaps = labels_in(readers, texts, len(options.classes) or 1)
+        said = {name: row.fields[place] for name, place in places.items()}
+        labels, bounds, gaps = labels_in(readers, (said[name] for name in options.targets), len(options.classes) or 1)
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("; ".join(gaps.values()) or "it has no label")
         split, time, weight = "", "", 1.0
         if options.split_column is not None:
-            split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
+            split, time = read_split(said[options.split_column].strip(), options.split)
         if options.weight_column is not None:
-            place = places[options.weight_column]
-            text, weight = row.fields[place], read_number(row.fields[place], "its weight", notations[place])
+            text = said[options.weight_column]
+            weight = label_text.read_number(text, "its weight", notations[places[options.weight_column]])
             if not 0 < weight <= MAX_ROW_WEIGHT:
                 needed = f"a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}"
                 raise InputError(f"its weight is {text.strip()!r}, not {needed}")
-        conditions = {name: (row.fields[places[name]], notations[places[name]]) for name in options.feature_columns}
-        for name, (text, notation) in conditions.items():
-            if is_missing(text) and options.require_conditions:
+        for name in options.feature_columns:
+            if is_missing(said[name]) and options.require_conditions:
                 raise InputError(f"its {name} is missing")
-            refuse_undecided(text, f"its {name}", notation)
-        conditions_text = tuple(condition_text(*each) for each in conditions.values())
-        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions_text, gaps)
+            label_text.refuse_undecided(said[name], f"its {name}", notations[places[name]])
+        conditions = tuple(condition_text(said[name], notations[places[name]]) for name in options.feature_columns)
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions, gaps)
 
     return read
 
@@ -199,10 +176,10 @@ def separators(
     """The notation of each column with numbers, which its numbers tell, or where they do not, those of all columns."""
     if decimal is not None or not places:
         return dict.fromkeys(places, DECIMALS[decimal or "point"])
-    semicolons = delimiter == ";"
-    seen = forms_of_columns(rows, None if semicolons else places)
+    seen = forms_of_columns(rows, None if (semicolons := delimiter == ";") else places)
+    of_column = {place: {form for form, columns in seen.items() if place in columns} for place in places}
     forms = {form for form, columns in seen.items() if columns}
-    return {place: notation_of({form for form in forms if place in seen[form]}, forms, semicolons) for place in places}
+    return {place: label_text.notation_of(own, forms, semicolons) for place, own in of_column.items()}
 
 
 def with_decimal(table: Table) -> Table:
@@ -221,10 +198,10 @@ def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[
     other_than_months: set[int] = set()
     for row in rows:
         for place in () if row.error else range(len(row.fields)) if places is None else places:
-            text = measurement_parts(row.fields[place])[0]
-            if form := form_of(text):
+            text = label_text.measurement_parts(row.fields[place])[0]
+            if form := label_text.form_of(text):
                 seen[form].add(place)
-                if not is_month(text):
+                if not label_text.is_month(text):
                     other_than_months.add(place)
     seen["1.5"] &= other_than_months
     return seen
@@ -239,25 +216,23 @@ def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]
 
 
 def read_split(said: str, split: str) -> tuple[str, str]:
-    if split == "time":
-        if not is_time(said):
-            raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
-        return "", said
-    if said.lower() not in SPLIT_NAMES:
+    if split == "time" and not label_text.is_time(said):
+        raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
+    if split != "time" and said.lower() not in SPLIT_NAMES:
         raise InputError(f"its split is {said!r}, not train, val or test")
-    return SPLIT_NAMES[said.lower()], ""
+    return ("", said) if split == "time" else (SPLIT_NAMES[said.lower()], "")
 
 
-def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
+def condition_text(text: str, notation: Notation = label_text.UNDECIDED) -> str:
     """A condition: numbers, true and false in one spelling, "" if missing; an ambiguous point makes it no number."""
     if is_missing(text):
         return ""
     try:
-        return repr(read_number(text, "", notation))
+        return repr(label_text.read_number(text, "", notation))
     except InputError:
-        if is_number(text):
+        if label_text.is_number(text):
             return f"{text.strip()} among numbers with commas"
-        return same_label(text) if same_label(text) in ("true", "false") else text.strip()
+        return label_text.same_label(text) if label_text.same_label(text) in ("true", "false") else text.strip()
 
 
 def condition_options(names: Sequence[str]) -> str:
@@ -280,8 +255,8 @@ class AskedConditions:
     ) -> list[int]:
         """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
-            advice = "another value is given for all molecules"
-            raise InputError(f"{source} has the column {twice[0]}, and {advice}: drop one")
+            problem = f"{source} has the column {twice[0]}"
+            raise InputError(f"{problem}, and another value is given for all molecules: drop one")
         if missing := [name for name in self.columns if name not in columns]:
             advice = f"add it, or give the same value for all molecules with {how(missing)}"
             problem = f"{source} has no column {', '.join(missing)}"
@@ -290,22 +265,17 @@ class AskedConditions:
 
 
 NO_CONDITIONS = AskedConditions()
+AllRows = Callable[[], Iterable[Row]]
 
 
 def samples_of(
-    columns: list[str],
-    conditions: AskedConditions,
-    source: str,
-    delimiter: str = "",
-    all_rows: Callable[[], Iterable[Row]] | None = None,
+    columns: list[str], conditions: AskedConditions, source: str, delimiter: str = "", all_rows: AllRows | None = None
 ) -> Callable[[list[Row]], Smiles]:
     """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
-    places = conditions.places(columns, source)
-    if not places:
+    if not (places := conditions.places(columns, source)):
         return lambda rows: [row.smiles for row in rows]
-    if all_rows is None:
-        return lambda rows: read_samples(places, separators(rows, places, delimiter), rows)
-    return partial(read_samples, places, separators(all_rows(), places, delimiter))
+    known = separators(all_rows(), places, delimiter) if all_rows else None
+    return lambda rows: read_samples(places, known or separators(rows, places, delimiter), rows)
 
 
 def condition_texts(
@@ -323,14 +293,12 @@ def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
     """The names of rows by number, counted from 1; empty if there is no id column, or it is empty."""
     others = (options.split_column, options.weight_column, options.smiles_column)
     used = {*options.targets, *options.feature_columns, *others}
-    rows = [(number, row.fields) for number, row in enumerate(table.rows, 1) if not row.error]
-    free = ((name, table.columns.index(name)) for name in table.columns if name not in used)
-    filled = (name for name, place in free if any(fields[place].strip() for _, fields in rows))
-    column = options.id_column or id_column_among(list(filled))
+    free = [name for name in table.columns if name not in used and any(map(str.strip, table.texts(name)))]
+    column = options.id_column or id_column_among(free)
     if column is None:
         return {}
     place = places_of(options.path, table.columns, [column])[column]
-    names = {number: fields[place].strip() for number, fields in rows}
+    names = {number: row.fields[place].strip() for number, row in enumerate(table.rows, 1) if not row.error}
     return names if any(names.values()) else {}
 
 
@@ -342,6 +310,5 @@ def name_of(columns: list[str], fields: list[str]) -> str:
 def id_column_among(columns: list[str]) -> str | None:
     """The column that has the first of ``ID_COLUMNS`` for a name, or a name that ends with the word id; or None."""
     plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(columns)}
-    named = [plain[usual] for usual in ID_COLUMNS if usual in plain]
-    place = next(iter([*named, *(name for name in columns if NAMED_ID.search(name))]), None)
-    return place if place is not None and columns.count(place) == 1 else None
+    likely = [*(plain[usual] for usual in ID_COLUMNS if usual in plain), *filter(NAMED_ID.search, columns)]
+    return likely[0] if likely and columns.count(likely[0]) == 1 else None

@@ -4,9 +4,9 @@ Names of groups come from molecules, never from places in the file, so that the 
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -38,7 +38,7 @@ class MoleculeStructure:
     smiles: str  # as it is read
     scaffold: str
     key: str
-    family: str
+    family: str = ""  # by default that of the key
     parts: int = 1  # not bonded to each other
     is_doubtful: bool = False
     has_stereo: bool = False  # of its parent
@@ -46,33 +46,24 @@ class MoleculeStructure:
     guessed: bool = False  # an InChI that leaves open where a hydrogen or charge is
 
 
-@dataclass(frozen=True)
-class Structures:
-    smiles: list[str] = field(default_factory=list)
-    scaffolds: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    family_keys: list[str] = field(default_factory=list)
-    parts: list[int] = field(default_factory=list)
-    doubtful: list[bool] = field(default_factory=list)
-    with_stereo: list[bool] = field(default_factory=list)
-    flattened: list[bool] = field(default_factory=list)
-    guessed: list[bool] = field(default_factory=list)
+class Structures(list[MoleculeStructure]):
+    """The structures of M rows."""
 
-    @classmethod
-    def of(cls, molecules: Sequence[MoleculeStructure]) -> "Structures":
-        return cls(*([getattr(each, field.name) for each in molecules] for field in fields(MoleculeStructure)))
+    @property
+    def smiles(self) -> list[str]:
+        return [each.smiles for each in self]
+
+    @property
+    def keys(self) -> list[str]:
+        return [each.key for each in self]
 
     @property
     def families(self) -> list[str]:
         """Equal for rows that stay together: of one molecule, its stereoisomers, salts and protonated forms."""
-        return self.family_keys or self.keys
-
-    def __add__(self, others: "Structures") -> "Structures":
-        return Structures(*(getattr(self, each.name) + getattr(others, each.name) for each in fields(self)))
+        return [each.family or each.key for each in self]
 
     def take(self, places: Sequence[int]) -> "Structures":
-        columns = (getattr(self, each.name) for each in fields(self))
-        return Structures(*([column[place] for place in places] if column else [] for column in columns))
+        return Structures(self[place] for place in places)
 
 
 KNOWN = "tested_in_training", "tested_related_to_training"  # names of these numbers in results
@@ -98,7 +89,7 @@ def known_words(result: dict) -> str:
 
 def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
     chunks = map_chunks(partial(read_structures, featurizer), in_chunks(smiles), list)
-    return Structures.of([each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure)])
+    return Structures(each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure))
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:
@@ -156,22 +147,20 @@ class Splitter:
 
     def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
         """The split of each row; with groups of at most G rows, it is less than 2 G too small and G too large."""
-        if not structures.smiles:
-            return []
-        return self.assign(self.groups(structures), y, sizes, seed)
+        return self.assign(self.groups(structures), y, sizes, seed) if structures else []
 
 
 def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
     """The numbers from 0 of the rows with each key, keys in the order of their first rows."""
-    rows: dict[Key, list[int]] = defaultdict(list)
+    rows: dict[Key, list[int]] = {}
     for row, key in enumerate(keys):
-        rows[key].append(row)
-    return dict(rows)
+        rows.setdefault(key, []).append(row)
+    return rows
 
 
 def by_scaffold(structures: Structures) -> list[str]:
     """Rows of one scaffold, and with them all rows of their families: tautomers and salts may have two scaffolds."""
-    return merge_groups(structures.scaffolds, structures.families)
+    return merge_groups([each.scaffold for each in structures], structures.families)
 
 
 def by_cluster(structures: Structures) -> list[str]:
@@ -181,7 +170,7 @@ def by_cluster(structures: Structures) -> list[str]:
     """
     from rdkit.ML.Cluster import Butina
 
-    spelling = dict(sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True))  # the least of each
+    spelling = dict(sorted(((each.key, each.smiles) for each in structures), reverse=True))  # the least of each
     keys = sorted(spelling)
     if len(keys) > MAX_CLUSTERED:
         raise InputError(f"at most {MAX_CLUSTERED:,} molecules can be clustered, not {len(keys):,}: split by scaffold")
@@ -208,10 +197,8 @@ def merge_groups(first: list[str], second: list[str]) -> list[str]:
 
 def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """Large groups, then others, in an order drawn by the seed, each to the first split with room, or most room."""
-    parts = shuffled_rows(groups, seed)
-    parts.sort(key=lambda rows: len(rows) <= LARGE_SHARE * len(groups))
     room, names = sizes.counts(len(groups)), np.empty(len(groups), object)
-    for rows in parts:
+    for rows in sorted(shuffled_rows(groups, seed), key=lambda rows: len(rows) <= LARGE_SHARE * len(groups)):
         fitting = (split for split in SPLITS if room[split] >= len(rows))
         split = next(fitting, max(SPLITS, key=lambda name: room[name]))
         room[split] -= len(rows)
@@ -238,12 +225,9 @@ def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: i
 
 def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """Groups in an order drawn by the seed, class after class, each to the split that has fallen behind most."""
-    strata = classes_of(y, len(groups))
-    parts = shuffled_rows(groups, seed)
-    parts.sort(key=lambda rows: strata[rows].min())
-    shares, names, seen = asdict(sizes), np.empty(len(groups), object), 0
-    behind = dict.fromkeys(SPLITS, 0.0)
-    for rows in parts:
+    strata, shares, behind = classes_of(y, len(groups)), asdict(sizes), dict.fromkeys(SPLITS, 0.0)
+    names, seen = np.empty(len(groups), object), 0
+    for rows in sorted(shuffled_rows(groups, seed), key=lambda rows: strata[rows].min()):
         seen += len(rows)
         split = max(SPLITS, key=lambda name: shares[name] * seen - behind[name])
         behind[split] += len(rows)
@@ -262,9 +246,8 @@ def with_each_class(
     masks = [] if y is None else [column == value for column in y.T for value in np.unique(column[column == column])]
     for mask in masks:
         own = sorted({groups[row] for row in np.flatnonzero(mask)}, key=lambda name: (len(rows_of[name]), name))
-        if len(own) < (least or len(names)):
-            continue
-        for empty in [name for name in names if not mask[parts == name].any()]:
+        empty_parts = [name for name in names if not mask[parts == name].any()]
+        for empty in empty_parts if len(own) >= (least or len(names)) else ():
             part_of = {name: parts[rows_of[name][0]] for name in own}
             fullest, count = Counter(part_of.values()).most_common(1)[0]
             for name in own if count > 1 else ():
@@ -318,10 +301,10 @@ def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int)
     strata = classes_of(y, len(groups))
     if np.bincount(strata).min() < folds:
         strata = np.zeros_like(strata)
-    order = np.argsort(np.array(groups, object), kind="stable")
+    names, numbers = np.array(groups, object), np.empty(len(groups), np.int64)
+    order = np.argsort(names, kind="stable")
     parts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    numbers = np.empty(len(groups), np.int64)
-    for number, (_, rows) in enumerate(parts.split(order, strata[order], np.array(groups, object)[order])):
+    for number, (_, rows) in enumerate(parts.split(order, strata[order], names[order])):
         numbers[order[rows]] = number
     return with_each_class(numbers, groups, y, range(folds), least=2)
 
@@ -330,10 +313,8 @@ def fold_splits(
     splitter: Splitter, structures: Structures, y: np.ndarray | None, folds: int, seed: int
 ) -> list[list[str]]:
     """One split per fold, which is its test; of the others ``VALIDATION_SHARE`` of all rows is for validation."""
-    groups = splitter.groups(structures)
-    numbers = fold_numbers(groups, y, folds, seed)
-    val = VALIDATION_SHARE * folds / (folds - 1)
-    splits = []
+    groups, val = splitter.groups(structures), VALIDATION_SHARE * folds / (folds - 1)
+    numbers, splits = fold_numbers(groups, y, folds, seed), []
     for fold in range(folds):
         names, rest = np.full(len(groups), "test", object), np.flatnonzero(numbers != fold)
         of_rest = None if y is None else y[rest]

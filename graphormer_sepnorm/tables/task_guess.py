@@ -1,24 +1,16 @@
 """Detection of the task from the labels of a table's columns, with a sentence for the user."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables import label_text
 from graphormer_sepnorm.tables.formats.table import WholeTable
-from graphormer_sepnorm.tables.label_text import (
-    CLASSES,
-    Notation,
-    is_missing,
-    is_number,
-    measurement_parts,
-    read_bound,
-    read_number,
-    same_label,
-    shortened,
-)
+from graphormer_sepnorm.tables.label_text import CLASSES, Notation, is_missing, is_number, same_label, shortened
 
 MAX_CLASSES = 50
 LEAST_ROWS = 5  # of one of several classes: one for each fold
@@ -49,12 +41,12 @@ class Column:
         texts = list(texts)
         negative = "-" if "+" in map(str.strip, texts) else None  # a class then, and no missing label
         labels = [text for text in texts if text.strip() == negative or not is_missing(text)]
-        first: dict[str, str] = {}
-        for text in labels:
-            first.setdefault(same_label(text), shortened(text))
+        first = {same_label(text): shortened(text) for text in reversed(labels)}
+        counts = Counter(map(same_label, labels))
         others = [shortened(text) for text in labels if not reads_as_number(text)]
-        few = dict(islice(first.items(), MAX_CLASSES + 1))
-        return cls(name, len(labels), others, few, Counter(map(same_label, labels)))
+        return cls(
+            name, len(labels), others, {label: first[label] for label in islice(counts, MAX_CLASSES + 1)}, counts
+        )
 
     @property
     def numbers(self) -> int:
@@ -92,18 +84,17 @@ class Column:
 
 
 def reads_as_number(text: str) -> bool:
-    number, _ = measurement_parts(text)
+    number, _ = label_text.measurement_parts(text)
     for notation in NOTATIONS:
-        try:
-            return bool(read_bound(number, "", notation)) or read_number(number, "", notation) is not None
-        except InputError:
-            continue
+        with contextlib.suppress(InputError):
+            if not label_text.read_bound(number, "", notation):
+                label_text.read_number(number, "", notation)
+            return True
     return False
 
 
-def listed(texts: Iterable[str]) -> str:
-    texts = list(texts)
-    return ", ".join(map(ascii, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
+def listed(texts: Collection[str]) -> str:
+    return ", ".join(map(ascii, islice(texts, SHOWN))) + ", ..." * (len(texts) > SHOWN)
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
@@ -125,17 +116,15 @@ def guess_task(columns: list[Column], wanted: Kind | None = None) -> Guess:
         return Guess(kind, first.classes, reason)
     if wanted is not None:
         return Guess(kind)
-    override = OVERRIDE
     if kind == "classification":
         labels = ", ".join(dict.fromkeys(listed(column.texts.values()) for column in columns))
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
-        reason = labels + f", so the task is {kind}"
-        reason += f", which predicts the probability of {listed(dict.fromkeys(positive))}" * bool(positive)
-    else:
-        others = [text for column in columns for text in column.others]
-        reason = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
-        reason, override = f"{reason}, so the task is {kind}", OVERRIDE.replace("regression", "classification")
-    return Guess(kind, (), f"{names}: the labels are {reason}; {override}")
+        purpose = f", which predicts the probability of {listed(dict.fromkeys(positive))}" * bool(positive)
+        return Guess(kind, (), f"{names}: the labels are {labels}, so the task is {kind}{purpose}; {OVERRIDE}")
+    others = [text for column in columns for text in column.others]
+    skipped = f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else ""
+    override = OVERRIDE.replace("regression", "classification")
+    return Guess(kind, (), f"{names}: the labels are numbers{skipped}, so the task is {kind}; {override}")
 
 
 def kind_of_labels(column: Column, wanted: Kind | None) -> Kind:
@@ -155,8 +144,7 @@ def kind_of_labels(column: Column, wanted: Kind | None) -> Kind:
 def refuse_rare_classes(column: Column) -> None:
     if len(column.texts) == 1:
         raise InputError(f"all labels of {column.name} are {column.classes[0]!a}: there is nothing to learn")
-    rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
-    if rare:
+    if rare := [label for label in column.texts if column.counts[label] < LEAST_ROWS]:
         classes = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
         raise InputError(
             f"column {column.name} has {len(column.texts)} classes, some in too few rows ({classes}): correct these "

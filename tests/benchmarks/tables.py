@@ -29,7 +29,7 @@ from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reference import BODY, Counts, Encoder
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures
 from graphormer_sepnorm.tasks import METRICS
 
 FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"
@@ -98,13 +98,13 @@ def fit(
 
 def folds_of(smiles: list[str], labels: Labels, split: SplitName, seed: int = 0) -> Folds:
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
-    return make_folds(Structures(smiles, scaffolds, keys), labels, split, seed)
+    return make_folds(Structures(map(MoleculeStructure, smiles, scaffolds, keys)), labels, split, seed)
 
 
 def fit_kernel(molecules: MoleculeFeatures, keys: list[str], y: np.ndarray, targets: tuple[str, ...]) -> TableModel:
     """The model of ``train --quick`` of labels [M, tasks], with random folds of molecules by their keys."""
     labels = Labels(TaskConfig("regression", "rmse", targets), y)
-    folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
+    folds = make_folds(Structures(map(MoleculeStructure, keys, keys, keys)), labels, "random", 0)
     return fit_table(ToFit(molecules, labels, folds, foundation_config(labels.task)), ["kernel"]).model
 
 

@@ -148,7 +148,7 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
         (["in.csv", "-o", "-", "--resume"], "what goes to standard output cannot be resumed"),
         (["in.csv"], "name the file to write: -o OUT.csv, or -o - for standard output"),
         (["suggest", "in.csv", "--scheduler", "tcp://x", "-o", "-"], "with --scheduler, name the output: -o OUT.csv"),
-        (["suggest", "in.csv", "--target", "log_p", "-o", "o.csv"], "predicts logp; did you mean 'logp'?"),
+        (["suggest", "in.csv", "--target", "log_p", "-o", "o.csv"], "choose one of logp; did you mean 'logp'?"),
         (["explain", "typo.csv"], "name what to write for a table: -o PICTURES"),
         (["explain", "typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
         (["explain", "C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),

@@ -87,10 +87,10 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
     if TASKS[options.kind].predicts_probabilities and not options.threshold:
         return
     for reader in target_readers(options, content):
-        texts = [text.strip() for text in content.texts(reader.name) if not is_missing(text)]
+        texts = [text for text in content.texts(reader.name) if not is_missing(text)]
         unknown = [text for text in texts if is_undecided(measurement_parts(text)[0], reader.notation)]
         if unknown:
-            problem = f"{reader.name}: nothing tells whether the separator of {unknown[0]!r} is one of decimals"
+            problem = f"{reader.name}: nothing tells whether the separator of {unknown[0].strip()!r} is one of decimals"
             if len(unknown) > MUCH_LOST * len(texts):
                 raise InputError(f"{problem}, nor of {len(unknown):,} of {len(texts):,} labels: choose it", "decimal")
             left_out = f"and {plural(len(unknown), 'label is', 'labels are')} left out"

@@ -21,7 +21,7 @@ from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, ModelFacts, M
 from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.rows import with_decimal
 from graphormer_sepnorm.tables.writers import write_whole
-from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, digits_of, text_of_number
+from graphormer_sepnorm.tables.writers.base import DIGITS, AddedColumn, Cells, text_of_number
 
 DAYS_KEPT = 7
 STOPPED = "the server was stopped before the table was done, or another page computes it: predict it again, or wait"
@@ -175,7 +175,7 @@ def written_column(
     """A column: of numbers, or of texts if one of its cells is a text."""
     cells, name = [cell_at(answer, column.place) for answer in answers], safe(column.name)
     if any(isinstance(cell, str) for cell in cells):
-        texts = [cell if isinstance(cell, str) else text_of_number(cell, digits_of(column.kind)) for cell in cells]
+        texts = [cell if isinstance(cell, str) else text_of_number(cell, DIGITS[column.kind]) for cell in cells]
         return AddedColumn(name, "text"), list(map(safe, texts))
     return AddedColumn(name, column.kind), np.array([math.nan if cell is None else cell for cell in cells], np.float64)
 

@@ -54,7 +54,7 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Who
         raise InputError(f"{title} has more than {most_rows:,} molecules, which is the most for this page: {advice}")
     if not rows:
         raise InputError(f"{title} has no molecules")
-    return WholeTable(table.columns, rows, table.delimiter, table.smiles_place, table.header)
+    return WholeTable(**vars(table) | {"rows": rows})
 
 
 def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> tuple[WholeTable, str]:

@@ -5,12 +5,14 @@ import warnings
 import zipfile
 from collections.abc import Generator, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.system import progress
-from graphormer_sepnorm.tables.formats.table import NoColumn, cell_text, names_shown, places_of_column, printable
+from graphormer_sepnorm.tables.formats.table import NoColumn, cell_text, extra, names_shown, places_of_column, printable
+from graphormer_sepnorm.tables.label_text import NumberCell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,10 +31,7 @@ def sheet_records(
     file: IO[bytes], source: str, smiles_column: str | None = None, sheet: str | None = None
 ) -> Generator[list[str], None, None]:
     """The rows of the named sheet, else the first with molecules, up to the last cell in use."""
-    try:
-        import openpyxl  # an extra
-    except ImportError:
-        raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
+    openpyxl = extra("openpyxl", f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV")
     refuse_large(file, source, MAX_UNPACKED)
     with explaining(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
         chosen, filled, width = chosen_sheet(book, source, smiles_column, sheet), set[int](), 0
@@ -69,20 +68,20 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
 
 def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
     sheets = {sheet.title: sheet for sheet in book.worksheets}
-    if name is not None:
-        if name not in sheets:
-            titles = ", ".join(map(printable, sheets))
-            raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
+    if name in sheets:
         return sheets[name]
+    if name is not None:
+        titles = ", ".join(map(printable, sheets))
+        raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
     headers = {title: next(texts_of_sheet(sheet, 1), []) for title, sheet in sheets.items()}
     with_molecules = [sheets[title] for title, names in headers.items() if places_of_column(names, smiles_column)]
     if len(with_molecules) > 1:
         say_unread(source, *(printable(sheet.title) for sheet in with_molecules))
     if len(sheets) > 1 and not with_molecules:
         listed = "; ".join(f"{printable(title)} ({names_shown(names)})" for title, names in headers.items())
-        problem, first = f"{source} has no sheet with a column {smiles_column or 'smiles'!r}", book.worksheets[0].title
-        raise NoColumn(f"{problem}: name one", headers[first], "smiles_column", "sheet", sheets=listed)
-    return with_molecules[0] if with_molecules else book.worksheets[0]
+        problem = f"{source} has no sheet with a column {smiles_column or 'smiles'!r}: name one"
+        raise NoColumn(problem, next(iter(headers.values())), "smiles_column", "sheet", sheets=listed)
+    return [*with_molecules, *sheets.values()][0]
 
 
 @cache
@@ -92,11 +91,12 @@ def say_unread(source: str, read: str, *others: str) -> None:
 
 def texts_of_sheet(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
-    first = 0
-    for number, cells in enumerate(sheet.iter_rows(max_row=most, values_only=True)):
-        if not number and cells[:1] == (PICTURES,):
-            first = 1
-        yield [cell_text(cell) for cell in cells[first:]]
+    rows = sheet.iter_rows(max_row=most, values_only=True)
+    names = next(rows, ())
+    first = int(names[:1] == (PICTURES,))
+    for cells in chain([names], rows):
+        texts = zip(map(cell_text, cells[first:]), cells[first:], strict=True)
+        yield [NumberCell(text) if isinstance(cell, int | float) else text for text, cell in texts]
 
 
 @contextlib.contextmanager
@@ -115,10 +115,7 @@ def explaining(source: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
-    try:
-        import pyarrow.parquet as pq  # an extra
-    except ImportError:
-        raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
+    pq = extra("pyarrow.parquet", f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV")
     with readable_book(path):
         file = pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True)
     with file:
@@ -144,8 +141,7 @@ def batches_of(
 
 
 def parquet_records(file: "pq.ParquetFile", path: str) -> Generator[list[str], None, None]:
-    with readable_book(path):
-        yield list(file.schema_arrow.names)
-        for batch in file.iter_batches(ROWS_AT_ONCE):
-            columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
-            yield from map(list, zip(*columns, strict=True))
+    yield list(file.schema_arrow.names)
+    for batch in batches_of(file, path, ROWS_AT_ONCE):
+        columns = [map(cell_text, column.to_pylist()) for column in batch.columns]
+        yield from map(list, zip(*columns, strict=True))

@@ -1,11 +1,12 @@
 """Rows of molecules, and the columns that they come in."""
 
+import importlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError, as_text, did_you_mean
@@ -37,7 +38,7 @@ class Row:
 @dataclass(frozen=True)
 class Table:
     columns: list[str]
-    rows: Iterator[Row]
+    rows: Iterable[Row]
     delimiter: str = ""  # between the columns of a CSV
     types: "Sequence[pa.DataType]" = ()  # of the columns in Parquet
     smiles_place: int = 0  # of the column of molecules
@@ -47,14 +48,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class WholeTable:
-    """A table in memory; attributes as ``Table``."""
+class WholeTable(Table):
+    """A table in memory."""
 
-    columns: list[str]
     rows: list[Row]
-    delimiter: str = ""
-    smiles_place: int = 0
-    header: int = 1
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column, without those of rows that cannot be used."""
@@ -83,9 +80,8 @@ def table_of_records(records: Iterator[list[str]], source: str, column: str | No
     except NoColumn:
         for number, record in enumerate(itertools.islice(records, MOST_TITLES), 2):
             if len(places_of_column(re.split(r"[,;\t]", ",".join(record)), column)) == 1:
-                raise InputError(
-                    f"line {number} of {source} looks like its header: delete the lines above it"
-                ) from None
+                problem = f"line {number} of {source} looks like its header: delete the lines above it"
+                raise InputError(problem) from None
         raise
     rest = without_last_blanks(records)
     if not delimiter:
@@ -94,14 +90,10 @@ def table_of_records(records: Iterator[list[str]], source: str, column: str | No
 
 
 def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
-    if isinstance(record, BrokenLine):
-        error = record.reason
-    elif not record:
-        error = "the line is empty"
-    elif len(record) != num_columns:
-        error = f"the row has {len(record)} fields, the header has {num_columns}"
-    else:
+    if len(record) == num_columns and not isinstance(record, BrokenLine):
         return Row(record, record[smiles_place])
+    error = f"the row has {len(record)} fields, the header has {num_columns}" if record else "the line is empty"
+    error = record.reason if isinstance(record, BrokenLine) else error
     return Row((record + [""] * num_columns)[:num_columns], "", error)
 
 
@@ -124,13 +116,12 @@ def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def places_of_column(columns: list[str], name: str | None) -> list[int]:
     """The places of the columns ``name``, by default of the surest usual name, or with the word smiles in theirs."""
-    if name is not None:
-        return [place for place, column in enumerate(columns) if column == name]
-    plain = [re.sub(r"[ _./()\[\]-]", "", column.strip().lower()) for column in columns]
-    usual = next((usual for usual in STRUCTURE_COLUMNS if usual in plain), None)
-    if usual is not None:
-        return [place for place, column in enumerate(plain) if column == usual]
-    return [place for place, column in enumerate(plain) if "smiles" in column and column.isalnum()]
+    if name is None:
+        columns = [re.sub(r"[ _./()\[\]-]", "", column.strip().lower()) for column in columns]
+        name = next((usual for usual in STRUCTURE_COLUMNS if usual in columns), None)
+    if name is None:
+        return [place for place, column in enumerate(columns) if "smiles" in column and column.isalnum()]
+    return [place for place, column in enumerate(columns) if column == name]
 
 
 class NoColumn(InputError):
@@ -171,8 +162,7 @@ def printable(text: str) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def free_name(name: str, taken: Iterable[str], ending: str) -> str:
-    taken = set(taken)
+def free_name(name: str, taken: Collection[str], ending: str) -> str:
     while name in taken:
         name += ending
     return name
@@ -186,16 +176,23 @@ def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
     return free[len(taken) :]
 
 
+def extra(module: str, without: str) -> Any:
+    """A module that is no requirement of this package; raises InputError with this sentence if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(without) from None
+
+
 def with_names(records: Iterator[list[str]], source: str, column: str | None, advice: str = "") -> Iterator[list[str]]:
     """The records of a table; raises InputError, which ends with ``advice``, if the first one has a molecule."""
-    first = list(itertools.islice(records, 1))
-    suspected = first and molecule_among(first[0], [], column)
-    rows = list(itertools.islice(records, ROWS_LOOKED_AT if suspected else 0))
-    if suspected and (molecule := molecule_among(first[0], rows, column)):
+    names = next(records, [])
+    rows = list(itertools.islice(records, ROWS_LOOKED_AT if molecule_among(names, [], column) else 0))
+    if molecule := molecule_among(names, rows, column):
         problem = f"its first line contains the molecule {printable(molecule)!r}"
         what_to_do = f"write the names of the columns, such as smiles, in a line above it{advice}"
         raise InputError(f"{source} seems to have no header: {problem}; {what_to_do}")
-    return itertools.chain(first, rows, records)
+    return itertools.chain([names], rows, records)
 
 
 def molecule_among(names: list[str], rows: Sequence[list[str]], smiles_column: str | None = None) -> str:

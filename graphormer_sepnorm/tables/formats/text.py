@@ -33,20 +33,18 @@ else:
 
 STANDARD_INPUT = "-"
 MAX_RECORD = 1_000_000
-COMPRESSIONS: dict[str, tuple[str, Callable]] = {
-    ".gz": ("gzip", gzip.open),
-    ".bz2": ("bzip2", bz2.open),
-    ".xz": ("xz", lzma.open),
-    ".zst": ("Zstandard", zstd.open),
+# By suffix, the beginning of a file as ``text_lines`` reads it.
+COMPRESSIONS: dict[str, tuple[str, Callable, str]] = {
+    ".gz": ("gzip", gzip.open, "\x1f\udc8b"),
+    ".bz2": ("bzip2", bz2.open, "BZh"),
+    ".xz": ("xz", lzma.open, "\udcfd7zXZ"),
+    ".zst": ("Zstandard", zstd.open, "(\udcb5/\udcfd"),
 }
 # What is no text, by the beginning of its first line.
 NO_TEXT = {
     "PK\x03\x04": "a zip archive or a workbook", "\udcd0\udccf\x11\udce0": "an old Excel file",
     "PAR1": "Parquet", "ARROW1": "Feather", "FEA1": "Feather",
-    "\x1f\udc8b": "packed by gzip, so its name should end in .gz",
-    "BZh": "packed by bzip2, so its name should end in .bz2",
-    "\udcfd7zXZ": "packed by xz, so its name should end in .xz",
-    "(\udcb5/\udcfd": "packed by Zstandard, so its name should end in .zst",
+    **{mark: f"packed by {name}, so its name should end in {end}" for end, (name, _, mark) in COMPRESSIONS.items()},
     "%PDF": "a PDF", "\udc89PNG": "a picture", "\udcff\udcd8\udcff": "a picture", "GIF8": "a picture",
 }  # fmt: skip
 # Windows-1252 of bytes that are not UTF-8; five bytes are no character.
@@ -74,13 +72,12 @@ def compression_of(path: str | Path) -> str:
 
 @contextlib.contextmanager
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
-    suffix = compression_of(path)
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None or sys.stdin.closed:
             raise InputError("standard input is closed: pipe a table into the command, or name a file instead of -")
         yield sys.stdin.buffer
         return
-    with COMPRESSIONS[suffix][1](path) if suffix else open(path, "rb") as file:
+    with COMPRESSIONS[suffix][1](path) if (suffix := compression_of(path)) else open(path, "rb") as file:
         yield file
 
 
@@ -110,8 +107,7 @@ def text_lines(path: str | Path) -> Generator[str, None, None]:
                 check_text(line, path)
             if len(line) > MAX_RECORD:
                 raise InputError(f"line {number} of {path} has more than {MAX_RECORD:,} characters: is it a table?")
-            plain = line if line.isascii() else line.translate(WINDOWS)
-            if plain != line:
+            if (plain := line if line.isascii() else line.translate(WINDOWS)) != line:
                 say_windows(str(path))
             yield plain
 
@@ -142,8 +138,7 @@ def read_csv(
     if not header:
         raise InputError(f"{source} is empty: it should begin with a line of column names")
     delimiter = delimiter or (said[1] if said else usual) or likely_delimiter(header, smiles_column)
-    begins_with_molecule = tables.is_molecule(header)
-    if begins_with_molecule and delimiter not in header:
+    if (begins_with_molecule := tables.is_molecule(header)) and delimiter not in header:
         rows = list(itertools.islice(lines, tables.ROWS_LOOKED_AT))
         lines = itertools.chain(rows, lines)
         if tables.molecule_among([header.strip()], [[line] for line in rows], smiles_column):
@@ -204,16 +199,16 @@ def read_smi(lines: Iterator[str]) -> Table:
     """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
     split = (match.groups() if (match := WITH_EXTENSION.fullmatch(line)) else line.split(None, 1) for line in lines)
     records = tables.without_last_blanks(map(list, split))
-    first = list(itertools.islice(records, 1))
-    has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
-    records = records if has_header else itertools.chain(first, records)
     padded = ([*record, "", ""][:2] for record in records)
-    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header))
+    first = list(itertools.islice(padded, 1))
+    has_header = first[:1] != [] and first[0][0].lower() == "smiles"
+    rows = padded if has_header else itertools.chain(first, padded)
+    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in rows), header=int(has_header))
 
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
-    names = list(dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record)))
-    columns = [*(tables.free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
+    names = list(dict.fromkeys(name for record in sdf_records(again, source) for name in split_record(record)[1]))
+    columns = [*(tables.free_name(name, names, OF_MOLFILE) for name in COLUMNS), *names]
     place = 0 if smiles_column is None else tables.find_column(columns, smiles_column, source)
     rows = (sdf_row(record, names) for record in sdf_records(lines, source))
     if place:
@@ -228,34 +223,26 @@ def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:
         if line.startswith("$$$$"):
             yield record
             record, size = [], 0
-        else:
-            record.append(line.rstrip("\r\n"))
-            size += len(line)
-        if size > MAX_RECORD:
+            continue
+        record.append(line.rstrip("\r\n"))
+        if (size := size + len(line)) > MAX_RECORD:
             raise InputError(f"line {number} of {source}: a record has more than {MAX_RECORD:,} characters")
     if any(line.strip() for line in record):
         yield record
 
 
-def split_record(record: list[str]) -> tuple[list[str], list[str]]:
+def split_record(record: list[str]) -> tuple[list[str], dict[str, str]]:
     """The structure and the data items of a record; without an end of the structure, items begin with the first ">"."""
     ends = (number + 1 for number, line in enumerate(record) if line.startswith(END_OF_STRUCTURE))
     items = (number for number, line in enumerate(record) if line.startswith(">"))
     place = next(itertools.chain(ends, items, [len(record)]))
-    return record[:place], record[place:]
-
-
-def data_items(record: list[str]) -> dict[str, str]:
-    items: dict[str, str] = {}
-    lines = iter(split_record(record)[1])
-    for line in lines:
-        if match := ITEM.fullmatch(line):
-            items[match[1]] = "\n".join(itertools.takewhile(str.strip, lines))
-    return items
+    lines = iter(record[place:])
+    named = (match[1] for line in lines if (match := ITEM.fullmatch(line)))
+    return record[:place], {name: "\n".join(itertools.takewhile(str.strip, lines)) for name in named}
 
 
 def sdf_row(record: list[str], names: list[str]) -> Row:
-    structure, items = split_record(record)[0], data_items(record)
+    structure, items = split_record(record)
     try:
         smiles, error = smiles_of_block(structure), ""
     except InputError as problem:

@@ -1,19 +1,19 @@
 """Writers of tables that grow in parts, with the input's columns and added ones: one for each format."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats.table import Row, Table
-from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, TableWriter
+from graphormer_sepnorm.tables.writers.base import Added, Cells, DelimitedWriter, TableWriter
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from graphormer_sepnorm.tables.writers.parquet import ParquetWriter
 from graphormer_sepnorm.tables.writers.sdf import SdfWriter
 
-MakeWriter = Callable[[list[str], Sequence[AddedColumn], Table | None], TableWriter]
+MakeWriter = Callable[[list[str], Added, Table | None], TableWriter]
 # By suffix.
 WRITERS: dict[str, MakeWriter] = {
     ".csv": DelimitedWriter,
@@ -34,7 +34,7 @@ def write_whole(
     out: Path,
     columns: list[str],
     rows: list[Row],
-    added: Sequence[AddedColumn],
+    added: Added,
     cells: list[Cells],
     like: Table | None = None,
     writers: Mapping[str, MakeWriter] = WRITERS,

@@ -1,5 +1,6 @@
 """The interface of the writers of tables, and the texts of numbers in them. M rows of a part, D numbers in a cell."""
 
+import codecs
 import csv
 import io
 import math
@@ -15,9 +16,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.table import Row, Table, with_free_names
 
 COMPLETED = ".completed"
-DIGITS = {"number": 7, "precise": 12}  # by kind of a column; float32 has 7
 Cells = np.ndarray | Sequence[str]
 ColumnKind = Literal["text", "number", "precise", "vector"]
+DIGITS: dict[ColumnKind, int] = {"text": 7, "number": 7, "precise": 12, "vector": 7}  # of numbers; float32 has 7
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,10 @@ class AddedColumn:
     flat: tuple[str, ...] = ()  # of a vector, its D names in formats whose cells are no lists
 
 
-def digits_of(kind: ColumnKind) -> int:
-    return DIGITS.get(kind, DIGITS["number"])
+Added = Sequence[AddedColumn]
 
 
-def flat_names(columns: list[str], added: Sequence[AddedColumn]) -> list[str]:
+def flat_names(columns: list[str], added: Added) -> list[str]:
     """The header of a format whose cells are no lists."""
     return [*columns, *with_free_names((name for each in added for name in each.flat or (each.name,)), columns)]
 
@@ -57,17 +57,12 @@ def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: s
     """The cells of added columns as texts, row by row; ``decimal`` is the separator of their decimals."""
     texts: list[Sequence[str]] = []
     for cells, column in zip(added, columns, strict=True):
-        if isinstance(cells, np.ndarray):
-            texts += [texts_of_numbers(each, digits_of(column.kind), decimal) for each in np.atleast_2d(cells.T)]
-        else:
+        for numbers in np.atleast_2d(cells.T) if isinstance(cells, np.ndarray) else ():
+            said = f"%.{DIGITS[column.kind]}g " * len(numbers) % tuple(numbers.tolist())  # all at once
+            texts.append(["" if text == "nan" else text for text in said.replace(".", decimal).split()])
+        if not isinstance(cells, np.ndarray):
             texts.append(cells)
     yield from map(list, zip(*texts, strict=True))
-
-
-def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list[str]:
-    """As ``text_of_number`` of numbers [M], all formatted at once."""
-    texts = f"%.{digits}g " * len(numbers) % tuple(numbers.tolist())
-    return ["" if text == "nan" else text for text in texts.replace(".", decimal).split()]
 
 
 def text_of_number(number: float | None, digits: int = DIGITS["number"]) -> str:
@@ -90,17 +85,18 @@ def refuse_repeated(columns: list[str], name: str) -> None:
 
 
 class DelimitedWriter(TableWriter):
-    """CSV, or another character between columns; the semicolons and decimal commas of an input stay."""
+    """CSV, or another character between columns; the semicolons and decimal commas of an input stay.
 
-    def __init__(
-        self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None, delimiter: str = ","
-    ):
+    Excel needs a mark to read a file with semicolons as UTF-8.
+    """
+
+    def __init__(self, columns: list[str], added: Added, like: Table | None = None, delimiter: str = ","):
         self.names, self.added = flat_names(columns, added), added
         self.delimiter = ";" if like and (like.delimiter, delimiter) == (";", ",") else delimiter
         self.decimal = like.decimal if like and self.delimiter != "," else "."
 
     def header(self) -> bytes:
-        return as_csv([self.names], self.delimiter)
+        return codecs.BOM_UTF8 * (self.delimiter == ";") + as_csv([self.names], self.delimiter)
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         texts = texts_of_rows(added, self.added, self.decimal)

@@ -16,16 +16,8 @@ import numpy as np
 from graphormer_sepnorm.chem.drawing import picture_of
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.cells import PICTURES
-from graphormer_sepnorm.tables.formats.table import Row, Table
-from graphormer_sepnorm.tables.writers.base import (
-    COMPLETED,
-    AddedColumn,
-    Cells,
-    TableWriter,
-    flat_names,
-    texts_of_rows,
-    width_of,
-)  # fmt: skip
+from graphormer_sepnorm.tables.formats.table import Row, Table, extra
+from graphormer_sepnorm.tables.writers import base
 
 COLUMNS_OF_SHEET = 16_384
 CHARACTERS_OF_CELL = 32_767
@@ -38,7 +30,7 @@ SAMPLE = 1_000  # rows that decimals and widths of columns are chosen by
 NARROWEST, WIDEST = 8, 45  # column, in characters
 
 
-class ExcelWriter(TableWriter):
+class ExcelWriter(base.TableWriter):
     """A workbook of one sheet, maybe with pictures; it grows as lines of JSON that begin with the SMILES.
 
     Pairs of texts ``about`` it come in a second sheet.
@@ -46,37 +38,31 @@ class ExcelWriter(TableWriter):
 
     most_rows = 1_048_575  # below the names of the columns
 
-    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None, about: Pairs = ()):
-        try:
-            import xlsxwriter  # noqa: F401
-        except ImportError:
-            raise InputError("a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv") from None
-        self.names, self.added, self.num_own = flat_names(columns, added), added, len(columns)
-        self.about = about
-        self.decimal = like.decimal if like else "."
+    def __init__(self, columns: list[str], added: base.Added, like: Table | None = None, about: Pairs = ()):
+        self.xlsxwriter = extra("xlsxwriter", "a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv")
+        self.names, self.added, self.num_own = base.flat_names(columns, added), added, len(columns)
+        self.about, self.decimal = about, like.decimal if like else "."
         if len(self.names) >= COLUMNS_OF_SHEET:
             raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names)}: write .csv")
 
     def header(self) -> bytes:
         return as_json_lines([[PICTURES, *self.names]])
 
-    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
-        numbers = [isinstance(column, np.ndarray) for column in added for _ in range(width_of(column))]
+    def encode(self, rows: list[Row], added: list[base.Cells]) -> bytes:
+        numbers = [isinstance(column, np.ndarray) for column in added for _ in range(base.width_of(column))]
         return as_json_lines(
             [
                 "" if row.error else row.smiles,
                 *(cell_of_text(text, self.decimal) for text in row.fields),
                 *(float(text) if is_number and text else text for is_number, text in zip(numbers, texts, strict=True)),
             ]
-            for row, texts in zip(rows, texts_of_rows(added, self.added), strict=True)
+            for row, texts in zip(rows, base.texts_of_rows(added, self.added), strict=True)
         )
 
     def complete(self, grown: Path) -> Path:
-        import xlsxwriter  # an extra
-
-        completed = grown.with_suffix(COMPLETED)
+        completed = grown.with_suffix(base.COMPLETED)
         settings = {"constant_memory": True, "strings_to_urls": False, "strings_to_formulas": False}
-        with open(grown, "rb") as lines, xlsxwriter.Workbook(completed, settings) as book:
+        with open(grown, "rb") as lines, self.xlsxwriter.Workbook(completed, settings) as book:
             rows = sum(1 for _ in lines) - 1
             lines.seek(0)
             book.set_properties({"created": datetime(2000, 1, 1)})  # so that the same table has the same bytes

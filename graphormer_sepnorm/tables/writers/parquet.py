@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.table import Row, Table, with_free_names
+from graphormer_sepnorm.tables.formats.table import Row, Table, extra, with_free_names
 from graphormer_sepnorm.tables.writers.base import COMPLETED, AddedColumn, Cells, TableWriter, as_utf8, refuse_repeated
 
 if TYPE_CHECKING:
@@ -18,14 +17,10 @@ class ParquetWriter(TableWriter):
     """Parquet, with input columns as text unless they have types; it grows as an Arrow stream."""
 
     def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise InputError("Parquet needs pyarrow: pip install pyarrow, or write .csv") from None
+        self.parquet = extra("pyarrow.parquet", "Parquet needs pyarrow: pip install pyarrow, or write .csv")
+        self.pyarrow = pyarrow = extra("pyarrow", "")
         columns = list(map(as_utf8, columns))
         refuse_repeated(columns, "Parquet")
-        self.pyarrow = pyarrow
         read_types = (like.types if like else ()) or [pyarrow.string()] * len(columns)
         types = [kind if is_written_as_text(kind) else pyarrow.string() for kind in read_types]
         self.schema = pyarrow.schema([*zip(columns, types, strict=True), *arrow_fields(added, columns)])
@@ -43,7 +38,7 @@ class ParquetWriter(TableWriter):
         completed = grown.with_suffix(COMPLETED)
         with (
             self.pyarrow.ipc.open_stream(grown) as batches,
-            self.pyarrow.parquet.ParquetWriter(completed, self.schema) as writer,
+            self.parquet.ParquetWriter(completed, self.schema) as writer,
         ):
             for batch in batches:
                 writer.write_batch(batch)

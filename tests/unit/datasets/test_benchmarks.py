@@ -22,10 +22,10 @@ from graphormer_sepnorm.chem.properties import penalized_logp
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.datasets.benchmarks import (
     DATASETS,
+    TensorUnpickler,
     explained_download,
     link_files,
     load_split,
-    load_tensors_only,
     read_alone,
     read_sample,
     sample_source,
@@ -129,23 +129,12 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_folder_can_be_left_out_and_existing_files_are_kept(root, tmp_path):
+def test_processed_files_are_left_out_and_existing_files_are_kept(root, tmp_path):
     (tmp_path / "mirror/SET/raw").mkdir(parents=True)
     (tmp_path / "mirror/SET/raw/a.txt").write_text("own")
-    link_files(root, tmp_path / "mirror", without="processed")
+    link_files(root, tmp_path / "mirror")
     assert files(tmp_path / "mirror") == ["SET/deep/er/c", "SET/raw/a.txt"]
     assert (tmp_path / "mirror/SET/raw/a.txt").read_text() == "own"
-
-
-def test_molecules_that_were_processed_in_another_way_are_left_out(tmp_path):
-    """PyG notes the transform and the filter, and only warns if they are other ones."""
-    for name, notes in {"plain": ("None", "None"), "filtered": ("None", "<function few at 0x>"), "raw": ()}.items():
-        (tmp_path / "root" / name).mkdir(parents=True)
-        (tmp_path / "root" / name / "train.pt").touch()
-        for note, text in zip(("pre_transform", "pre_filter"), notes, strict=False):
-            torch.save(text, tmp_path / "root" / name / f"{note}.pt")
-    link_files(tmp_path / "root", tmp_path / "mirror")
-    assert sorted(path.parent.name for path in (tmp_path / "mirror").rglob("train.pt")) == ["plain", "raw"]
 
 
 @pytest.mark.parametrize("failure", [OSError("no network"), RuntimeError("bad zip"), EOFError(), SystemExit()])
@@ -171,10 +160,7 @@ def test_loaders_do_not_write_to_the_root_and_damaged_files_are_replaced(root):
 
     dataset = Dataset(task=None, featurizer="zinc", read=read, source=lambda folder: "", folder="SET")
     assert read_alone("SET", dataset, "val", root, "source") == "molecules"
-    assert seen == [
-        ("val", ["SET/deep/er/c", "SET/processed/b.pt", "SET/raw/a.txt"]),
-        ("val", ["SET/deep/er/c", "SET/raw/a.txt"]),
-    ]
+    assert seen == [("val", ["SET/deep/er/c", "SET/raw/a.txt"])] * 2
     assert files(root) == ["SET/deep/er/c", "SET/processed/b.pt", "SET/raw/a.txt"]
 
 
@@ -191,7 +177,7 @@ def test_a_problem_of_the_data_names_the_users_root(root):
 
 def test_lists_and_dicts_of_tensors_are_read():
     content = [{"atom": torch.tensor([1, 2]), "name": "a"}, {"bond": torch.eye(2)}]
-    found = load_tensors_only(io.BytesIO(pickle.dumps(content)))
+    found = TensorUnpickler(io.BytesIO(pickle.dumps(content))).load()
     assert found[0]["atom"].tolist() == [1, 2] and found[0]["name"] == "a"
     assert found[1]["bond"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
@@ -199,7 +185,7 @@ def test_lists_and_dicts_of_tensors_are_read():
 @pytest.mark.parametrize("place", [lambda evil: evil, lambda evil: [{"atom": evil}]])
 def test_other_objects_are_refused_and_never_executed(tmp_path, place):
     with pytest.raises(pickle.UnpicklingError, match="is not allowed in a dataset"):
-        load_tensors_only(io.BytesIO(pickle.dumps(place(Planted(tmp_path / "made")))))
+        TensorUnpickler(io.BytesIO(pickle.dumps(place(Planted(tmp_path / "made"))))).load()
     assert not (tmp_path / "made").exists()
 
 

@@ -191,12 +191,20 @@ def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
     classes = Predictor([tiny_model(kind="classification", seed=seed) for seed in range(2)])
     for model, request, message in (
         (two, SuggestRequest(1), "predicts a, b: choose one of them with --target"),
-        (two, SuggestRequest(1, target="c"), "--target c is not a target of the model, which predicts a, b"),
+        (two, SuggestRequest(1, target="c"), "unknown target 'c', choose one of a, b"),
         (two, SuggestRequest(1, "expected-improvement", "a"), "name the best value so far with --best"),
         (Predictor([tiny_model()]), SuggestRequest(1), "needs a model that estimates its errors"),
         (classes, SuggestRequest(1), "rank probabilities with --by prediction"),
     ):
         with pytest.raises(InputError, match=message):
             acquisition_of(model, request)
+    assert acquisition_of(two, SuggestRequest(1, "prediction", "B")).target == "b"
     with pytest.raises(InputError, match=r"not as '\.txt'"):
         suggest(predictor, "library.csv", tmp_path / "next.txt", SuggestRequest(1))
+
+
+def test_a_library_that_is_not_utf8_is_named_once(predictor, tmp_path, capfd):
+    path = tmp_path / "library.csv"
+    path.write_bytes("name,smiles\ncaf\xe9,CCN\nb,CCCO\n".encode("latin-1"))
+    suggest(predictor, str(path), tmp_path / "next.csv", SuggestRequest(1))
+    assert capfd.readouterr().err.count("is not UTF-8") == 1

@@ -12,7 +12,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures
 from graphormer_sepnorm.tasks import TASKS
 
 
@@ -53,5 +53,5 @@ def table(*rows: tuple[str, str, list[float]], **parts) -> LabelledTable:
     """A table of rows with their splits, SMILES and labels."""
     labelled = [LabelledRow(number, smiles, y, split) for number, (split, smiles, y) in enumerate(rows, 1)]
     smiles = [row.smiles for row in labelled]
-    parts.setdefault("structures", Structures(smiles, [""] * len(smiles), smiles))
+    parts.setdefault("structures", Structures(MoleculeStructure(text, "", text) for text in smiles))
     return LabelledTable(labelled, **parts)

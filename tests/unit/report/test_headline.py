@@ -27,7 +27,7 @@ from graphormer_sepnorm.report.page import line
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures
 from tests.unit.report.conftest import reported, table
 
 NAN = float("nan")
@@ -57,7 +57,7 @@ def looked(smiles=(), errors=()) -> SimpleNamespace:
 
 def many(count: int = 200, tested: int = 60):
     whole = count + tested
-    structures = Structures(["C"] * whole, [""] * whole, list(map(str, range(whole))))
+    structures = Structures(MoleculeStructure("C", "", str(row)) for row in range(whole))
     return table(*[("train", "C", [0.0])] * count, *[("test", "CC", [0.0])] * tested, structures=structures)
 
 
@@ -73,7 +73,7 @@ def test_the_first_paragraph_counts_molecules_or_rows():
     y[:60, 0] = 1
     page = reported(result({"a": facts(), "b": facts()}), labelled=many(1004, 61), fitted=model(), test={"y": y})
     assert "1,004 molecules" in summary(page) and "60 other molecules" in summary(page)
-    repeated = replace(many(3, 2), structures=Structures(["C"] * 5, [""] * 5, list("aabbc")))
+    repeated = replace(many(3, 2), structures=Structures(MoleculeStructure("C", "", key) for key in "aabbc"))
     assert "3 rows" in summary(replace(page, labelled=repeated))
 
 

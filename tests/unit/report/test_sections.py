@@ -22,7 +22,7 @@ from graphormer_sepnorm.system.progress import AS_LINES
 from graphormer_sepnorm.table_model.features import ConditionColumn
 from graphormer_sepnorm.tables import remarks
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
-from graphormer_sepnorm.tables.splits import Duplicate, Structures
+from graphormer_sepnorm.tables.splits import Duplicate, MoleculeStructure, Structures
 from tests.tiny import tiny_model
 from tests.unit.report.conftest import fitted, reported, table
 
@@ -95,7 +95,7 @@ def replicated() -> LabelledTable:
     measured = table(*alcohols, ("val", "CC", [5.0, 1]), ("val", "CC", [5.0, 7]), ("test", "C", [9.0, 9])).rows
     rows = [LabelledRow(1, "CCO", [1.5, 0.0], "train"), LabelledRow(3, "CC", [5.0, 4.0], "val"), measured[-1]]
     duplicates = [Duplicate("ethanol", (0, 1), ()), Duplicate("ethane", (2, 3), (1,))]
-    structures = Structures(["CCO", "CC", "C"], ["", "", ""], ["CCO", "CC", "C"])
+    structures = Structures(MoleculeStructure(smiles, "", smiles) for smiles in ("CCO", "CC", "C"))
     return LabelledTable(rows, [(6, "X", "bad")], duplicates, structures, measured, {1: "A1"})
 
 

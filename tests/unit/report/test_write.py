@@ -22,7 +22,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures
 from tests.table_models import Trained
 
 WITHOUT = SimpleNamespace(models=[])  # a member without networks
@@ -114,7 +114,7 @@ def reported(path: Path, results: list[dict], lines: list, kind: str = "regressi
         bounds, label = {0: text} if text[:1] in ("<", ">") else {}, [float(text) if text[:1].isdigit() else np.nan]
         rows.append(LabelledRow(int(number), smiles, label, split, bounds=bounds))
     smiles = [row.smiles for row in rows]
-    table = LabelledTable(rows, structures=Structures(smiles, smiles, smiles), names=names or {})
+    table = LabelledTable(rows, structures=Structures(map(MoleculeStructure, *[smiles] * 3)), names=names or {})
     together = predicted_together(task, lines)
     result = {"metric": task.metric, "value": 0.5, **pooled(results, together)}
     chosen = TableOptions("a.csv", ("a",), kind, **{"split": "random", "folds": 2, **options})
@@ -184,7 +184,7 @@ def test_similarities_of_all_folds_are_counted():
 def test_the_tested_rows_of_all_folds_are_in_the_order_of_the_table():
     rows = [LabelledRow(number, "C" * number, [0.0]) for number in (1, 2, 3)]
     smiles = [row.smiles for row in rows]
-    table = LabelledTable(rows, structures=Structures(*[smiles] * 4, [1] * 3, *[[False] * 3] * 4))
+    table = LabelledTable(rows, structures=Structures(map(MoleculeStructure, smiles, smiles, smiles)))
     found = rows_of_folds(
         [table.with_splits(splits) for splits in (["train", "test", "train"], ["test", "train", "test"])]
     )

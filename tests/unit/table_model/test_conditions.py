@@ -11,7 +11,7 @@ from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_run import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow
-from graphormer_sepnorm.tables.splits import Duplicate, Structures
+from graphormer_sepnorm.tables.splits import Duplicate, MoleculeStructure, Structures
 
 CONDITIONS = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a"), ("30.0", "b")])
 
@@ -60,14 +60,16 @@ def test_true_and_false_may_have_other_capitals():
 def solvents(*names: str, tested: str) -> LabelledTable:
     rows = [LabelledRow(number, "C", [1.0], "train", conditions=(name,)) for number, name in enumerate(names, 1)]
     rows.append(replace(rows[0], number=len(rows) + 1, split="test", conditions=(tested,)))
-    return LabelledTable(rows, structures=Structures(["C"] * len(rows), [""] * len(rows), list("abcde")[: len(rows)]))
+    return LabelledTable(rows, structures=Structures(MoleculeStructure("C", "", key) for key in "abcde"[: len(rows)]))
 
 
 def test_test_rows_under_conditions_of_no_training_row_are_skipped():
     table = solvents("water", "DMSO", tested="hexane")
     table.rows.append(replace(table.rows[-1], number=4, conditions=("DMSO",)))
     duplicates = [Duplicate("d; hexane", (2, 2), ()), Duplicate("c; DMSO", (1, 3), ())]
-    table = replace(table, structures=Structures(["C"] * 4, [""] * 4, list("abcd")), duplicates=duplicates)
+    table = replace(
+        table, structures=Structures(MoleculeStructure("C", "", key) for key in "abcd"), duplicates=duplicates
+    )
     found = scorable(TableOptions("in.csv", ("y",), feature_columns=("solvent",)), table)
     assert [row.number for row in found.rows] == [1, 2, 4] and found.structures.keys == ["a", "b", "d"]
     assert found.skipped == [(3, "C", "solvent is 'hexane': the model knows DMSO, water")]

@@ -12,6 +12,7 @@ from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, TargetReader, labels_in, samples_of
 from tests.tables import chains, table
+from tests.unit.tables.formats.test_cells import workbook
 
 
 @pytest.mark.parametrize(
@@ -60,22 +61,34 @@ def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "read", "reason"),
     [
-        (["1,5", "1.234", ">10.000"], [1.5, 1234.0, ">10000.0"], None),
-        (["1.234,5", "1.234"], [1234.5, 1234.0], None),
-        (["1.234.567", "1.234"], [1234567.0, 1234.0], None),
-        (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
+        (["1,5", "1.234", ">10.000"], [1.5, 1234.0, ">10000.0"], None), (["1.234,5", "1.234"], [1234.5, 1234.0], None),
+        (["1.234.567", "1.234"], [1234567.0, 1234], None), (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
         (["250.5", "10,000"], [250.5], "y is '10,000', which may be 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000', which may be 10000 or 10.000"),
-        (["1.234", "1.500"], [1.234, 1.5], None),
-        (["10,000", "1,5"], [10.0, 1.5], None),
+        (["1.234", "1.500"], [1.234, 1.5], None), (["10,000", "1,5"], [10.0, 1.5], None),
         (["0,5", "2.5", "5,123"], [0.5, 2.5, 5.123], None),
     ],
-)
+)  # fmt: skip
 def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels, read, reason):
     rows = [f"{'C' * size};{text}" for size, text in enumerate(labels, 1)]
     found = read_usable(TableOptions(table(tmp_path / "a.csv", "smiles;y", *rows), ("y",)), "mol")
     assert [row.bounds.get(0, row.labels[0]) for row in found.rows] == read
     assert [why for _, _, why in found.skipped] == ([] if reason is None else [reason])
+
+
+@pytest.mark.parametrize(
+    ("texts", "read", "skipped"),
+    [
+        ([">10.000"], [], [3]), (["1,234"], [], [3]), ([">10.000", "0,5"], [">10000.0", 0.5], []),
+        ([">10.000", "0.5"], [">10.0", 0.5], []), (["2,34"], [2.34], []),
+    ],
+)  # fmt: skip
+def test_cells_of_numbers_tell_nothing_of_the_texts_in_their_column(tmp_path, texts, read, skipped):
+    """Neither do texts tell what the points of numbers are, as Excel shows them with the separators of its reader."""
+    path = workbook(tmp_path / "a.xlsx", ["smiles", "y"], ["C", 1.234], ["C", 120], *(["C", text] for text in texts))
+    found = read_usable(TableOptions(str(path), ("y",)), "mol")
+    assert [row.bounds.get(0, row.labels[0]) for row in found.rows] == [1.234, 120.0, *read]
+    assert [row for row, _, _ in found.skipped] == skipped
 
 
 @pytest.mark.parametrize(

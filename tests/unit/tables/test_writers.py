@@ -1,5 +1,6 @@
 """Tables in every format: the same cells in all of them."""
 
+import codecs
 import csv
 import io
 from datetime import date, datetime
@@ -199,7 +200,7 @@ def test_semicolons_and_decimal_commas_of_the_input_stay(tmp_path, suffix, given
         table = with_decimal(opened)
         writer = WRITERS[suffix](table.columns, added, table)
         content = writer.header() + writer.encode(list(table.rows), [np.array([0.25]), np.array([[0.5, 1]])])
-    assert content.endswith(line)
+    assert content.endswith(line) and content.startswith(codecs.BOM_UTF8) == (b";" in line)
     (tmp_path / "out.csv").write_bytes(content)
     with open_table(tmp_path / "out.csv") as table:
         assert table.columns == ["smiles", "y", "p", "e0", "e1"]

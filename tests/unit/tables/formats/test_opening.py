@@ -63,25 +63,20 @@ def test_packed_tables_are_read_and_damaged_ones_named(tmp_path, suffix, pack):
     for damaged in (content[:-9], b"smiles\nC\n", content[:20] + b"?" + content[21:]):
         with pytest.raises(InputError, match=rf"a\.csv\{suffix} is not a whole (gzip|bzip2|xz|Zstandard) file"):
             read(write(tmp_path, f"a.csv{suffix}", damaged))
+    with pytest.raises(InputError, match=rf"b\.csv is packed by \w+, so its name should end in \{suffix.lower()}"):
+        read(write(tmp_path, "b.csv", content))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
-        ("a.feather", b"ARROW1\0\0\xff\x1b", "Feather: save"),
-        ("a.json", b'[{"smiles": "C"}]', "JSON: save"),
-        ("a.jsonl.gz", b'{"smiles": "C"}', "JSON: save"),
+        ("a.feather", b"ARROW1\0\0\xff\x1b", "Feather: save"), ("a.csv", b"ARROW1\0\0\xff", "Feather"),
+        ("a.json", b'[{"smiles": "C"}]', "JSON: save"), ("a.jsonl.gz", b'{"smiles": "C"}', "JSON: save"),
         ("a.csv", b"PK\x03\x04\0\0", "a zip archive or a workbook: save the table as CSV"),
         ("a.csv", b"\xd0\xcf\x11\xe0\0", "an old Excel file: save the table as CSV"),
-        ("a.csv", b"PAR1\0", "Parquet: save the table as CSV"),
-        ("a.csv", b"ARROW1\0\0\xff", "Feather"),
-        ("a.csv", gzip.compress(b"smiles\n", mtime=0), r"packed by gzip, so its name should end in \.gz"),
-        ("a.csv", bz2.compress(b"smiles\n"), r"packed by bzip2, so its name should end in \.bz2"),
-        ("a.csv", lzma.compress(b"smiles\n"), r"packed by xz, so its name should end in \.xz"),
-        ("a.csv", b"(\xb5/\xfd\x04", r"packed by Zstandard, so its name should end in \.zst"),
-        ("a.csv", b"smiles\x00,\x01\n", "no text"),
+        ("a.csv", b"PAR1\0", "Parquet: save the table as CSV"), ("a.csv", b"smiles\x00,\x01\n", "no text"),
     ],
-)
+)  # fmt: skip
 def test_other_files_are_refused_by_name(tmp_path, name, content, kind):
     with pytest.raises(InputError, match=f"is {kind}") as refusal:
         read(write(tmp_path, name, content))
