@@ -1,6 +1,7 @@
 """The sections of a report on single molecules: the worst predictions, contributions of atoms, and matched pairs."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -11,7 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, draw_pair
 from graphormer_sepnorm.predict.describing import same_conditions
 from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly, is_same_molecule, similarity_words
-from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section, words
+from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.report.reported import Reported, plain_picture, worst_first
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
@@ -33,28 +34,24 @@ def worst_section(page: Reported) -> Section:
     """The test molecules with the largest errors, each with its most similar training molecule."""
     errors, molecules = page.looked.errors, []
     for row in (row for row in worst_first(errors)[:WORST].tolist() if errors[row] > 0):
-        panels = () if page.adds_up else np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS].tolist()
-        facts = list(class_facts(page, row)) if page.adds_up else []
-        facts += [fact for place in panels for fact in facts_of(page, row, place)]
-        if page.looked.warnings[row]:
-            facts.append(("warning", page.looked.warnings[row]))
+        facts = list(class_facts(page, row) if page.adds_up else value_facts(page, row))
+        facts += [("warning", warning)] if (warning := page.looked.warnings[row]) else []
         smiles, name = page.looked.smiles[row], page.tested_name(row)
         molecules.append(Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row)))
-    near = "" if page.results else ", each with the most similar training molecule"
-    title = f"The {page.test_word}molecules with the largest errors{near}."
-    return Section("Worst predictions", (title,), molecules=tuple(molecules))
+    return Section("Worst predictions", page.words("predictions.worst"), molecules=tuple(molecules))
 
 
-def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
-    """The label of a test molecule, its prediction with the interval or the set of classes, and its error."""
-    y, predicted = page.test.y[row, place], page.test.prediction[row, place]
-    yield of_target(page, "measured", place), page.label_of(page.tested[row], place)
-    yield of_target(page, "predicted", place), page.predicted(predicted, place)
-    if (interval := page.interval(row, place)) is not None:
-        yield of_target(page, f"{page.interval_name} of", place), interval
-    if page.class_sets:
-        yield of_target(page, f"{SET_NAME} of", place), page.class_sets[place][row]
-    yield of_target(page, "error of", place), page.difference(predicted, y, place)
+def value_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
+    """The labels of a test molecule, their predictions with the intervals or the sets of classes, and the errors."""
+    for place in np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS].tolist():
+        predicted = page.test.prediction[row, place]
+        yield of_target(page, "measured", place), page.label_of(page.tested[row], place)
+        yield of_target(page, "predicted", place), page.predicted(predicted, place)
+        if (interval := page.interval(row, place)) is not None:
+            yield of_target(page, f"{page.interval_name} of", place), interval
+        if page.class_sets:
+            yield of_target(page, f"{SET_NAME} of", place), page.class_sets[place][row]
+        yield of_target(page, "error of", place), page.difference(predicted, page.test.y[row, place], place)
 
 
 def of_target(page: Reported, fact: str, place: int) -> str:
@@ -97,36 +94,24 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
 
 def contributions_section(page: Reported) -> Section | None:
     """Those for the lowest and the highest predictions of the first target; after ``SECONDS``, no other is begun."""
-    if page.model.conditions.columns:
+    if page.model.conditions.columns or page.results:
         return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable").tolist()
     small = [row for row in order if read_smiles(page.looked.smiles[row]).GetNumAtoms() <= MOST_ATOMS]
-    rows = dict.fromkeys([*small[: EXPLAINED // 2], *small[-EXPLAINED // 2 :]])
-    target, decimals = page.task.targets[0], dict(zip(page.task.targets, page.decimals, strict=True))
-    started, pictures = monotonic(), []
-    for row in rows:
+    decimals, started, pictures = dict(zip(page.task.targets, page.decimals, strict=True)), monotonic(), []
+    for row in dict.fromkeys([*small[: EXPLAINED // 2], *small[-EXPLAINED // 2 :]]):
         if monotonic() - started >= SECONDS:
             break
         explanation = explain_rows(page.model, [page.looked.smiles[row]], decimals=decimals)[0]
         if isinstance(explanation, InputError):
             continue
         if page.is_regression:  # as in the other sections
-            caption = f"{target} = {page.predicted(page.test.prediction[row, 0], 0)}"
+            caption = f"{page.task.targets[0]} = {page.predicted(page.test.prediction[row, 0], 0)}"
             explanation = replace(explanation, caption=caption)
         said = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
         pictures.append(Picture(draw([explanation], ".svg"), said))
-    facts = {"of": explained_class(page), "most": MOST_ATOMS, "has_larger": len(small) < len(order)}
-    paragraphs = words("predictions.contributions", target=target, **facts)
+    paragraphs = page.words("predictions.contributions", most=MOST_ATOMS, has_larger=len(small) < len(order))
     return Section("Atom contributions", paragraphs, pictures=tuple(pictures)) if pictures else None
-
-
-def explained_class(page: Reported) -> str | None:
-    """The class whose lowest and highest probabilities are explained; None for a regression."""
-    if page.is_regression:
-        return None
-    if page.adds_up:
-        return page.task.classes[0][0]
-    return page.classes_of(0)[1] + (f" ({page.task.targets[0]})" if len(page.task.targets) > 1 else "")
 
 
 def paired(page: Reported) -> tuple[list[LabelledRow], list[str]]:
@@ -141,26 +126,14 @@ def pairs_section(page: Reported) -> Section | None:
     if not page.is_regression:
         return None
     rows, keys = paired(page)
-    (y, bounds), smiles = label_arrays(rows), [row.smiles for row in rows]
-    parts, conditions, grids = [cuts_of(read_smiles(each)) for each in smiles], [row.conditions for row in rows], []
+    (y, bounds), smiles, grids = label_arrays(rows), [row.smiles for row in rows], []
+    parts, conditions = [cuts_of(read_smiles(each)) for each in smiles], [row.conditions for row in rows]
     for place, target in enumerate(page.panels):
         ends = None if bounds is None else bounds[:, place]
         if changes := matched_changes(parts, y[:, place], conditions, keys, ends)[:CHANGES]:
             grids.append(changes_grid(target, changes, smiles, y[:, place]))
-    paragraphs = words("predictions.pairs", has_bounds=bounds is not None, all=len(page.learnt), most=MOST_PAIRED)
+    paragraphs = page.words("predictions.pairs", has_bounds=bounds is not None, most=MOST_PAIRED)
     return Section("Matched pairs", paragraphs, tuple(grids)) if grids else None
-
-
-def cliffs_section(page: Reported) -> Section | None:
-    if not page.is_regression:
-        return None
-    rows, keys = paired(page)
-    y, bounds = label_arrays(rows)
-    columns = [read_smiles(row.smiles) for row in rows], y[:, 0], [row.conditions for row in rows], keys
-    pairs = activity_cliffs(*columns, None if bounds is None else bounds[:, 0])
-    facts = {"target": page.task.targets[0], "all": len(page.learnt), "most": MOST_PAIRED}
-    cliffs = tuple(cliff_molecule(page, cliff, rows[cliff.lower], rows[cliff.higher]) for cliff in pairs[:CLIFFS])
-    return Section("Activity cliffs", words("predictions.cliffs", **facts), molecules=cliffs) if cliffs else None
 
 
 def changes_grid(target: str, changes: list[Change], smiles: Sequence[str], y: np.ndarray) -> Grid:
@@ -174,37 +147,43 @@ def changes_grid(target: str, changes: list[Change], smiles: Sequence[str], y: n
         "mean change": [f"{change.mean:+.{decimals}f}" for change in changes],
         "standard deviation": [shown(change.deviation, decimals) for change in changes],
         "pairs": [f"{len(change.pairs):,}" for change in changes],
-        "pairs with a bound": [", ".join(f"{n:,} {name}" for name, n in each.items() if n) for each in bounded],
     }
-    if not any(columns["pairs with a bound"]):
-        del columns["pairs with a bound"]
+    if any(any(each.values()) for each in bounded):
+        texts = [", ".join(f"{n:,} {name}" for name, n in each.items() if n) for each in bounded]
+        columns["pairs with a bound"] = texts
     return Grid.of(columns, target)
 
 
-def example_of(change: Change, smiles: Sequence[str], y: np.ndarray) -> tuple[Picture | str, Picture | str]:
+def example_of(change: Change, smiles: Sequence[str], y: np.ndarray) -> Sequence[Picture | str]:
     """The pair whose labels differ most nearly by the mean, drawn; the SMILES of the parts if it cannot be drawn."""
     one, other = min(change.pairs, key=lambda pair: abs(y[pair[1]] - y[pair[0]] - change.mean))
     parts = change.before, change.after
-    return pair_pictures((smiles[one], smiles[other]), parts) or parts
+    try:
+        return list(map(Picture, draw_pair(smiles[one], smiles[other]), parts))
+    except InputError:
+        return parts
+
+
+def cliffs_section(page: Reported) -> Section | None:
+    if not page.is_regression:
+        return None
+    rows, keys = paired(page)
+    y, bounds = label_arrays(rows)
+    columns = [read_smiles(row.smiles) for row in rows], y[:, 0], [row.conditions for row in rows], keys
+    pairs = activity_cliffs(*columns, None if bounds is None else bounds[:, 0])
+    cliffs = tuple(cliff_molecule(page, cliff, rows[cliff.lower], rows[cliff.higher]) for cliff in pairs[:CLIFFS])
+    said = page.words("predictions.cliffs", most=MOST_PAIRED)
+    return Section("Activity cliffs", said, molecules=cliffs) if cliffs else None
 
 
 def cliff_molecule(page: Reported, cliff: Cliff, lower: LabelledRow, higher: LabelledRow) -> Molecule:
-    if np.isnan([lower.labels[0], higher.labels[0]]).any():
-        said = f"more than {page.rounded(cliff.difference, 0)}"
-    else:
-        said = page.difference(higher.labels[0], lower.labels[0], 0)
-    of_pair = (of_target(page, "difference of", 0), said), ("similarity of the pair", f"{cliff.similarity:.2f}")
-    smiles = lower.smiles, higher.smiles
-    one, other = pair_pictures(smiles, smiles) or (None, None)
-    measured = [(of_target(page, "measured", 0), page.label_of(row, 0)) for row in (lower, higher)]
-    partner = Molecule(page.name_of(higher.number), higher.smiles, other, (measured[1], *of_pair))
-    return Molecule(page.name_of(lower.number), lower.smiles, one, (measured[0],), partner)
-
-
-def pair_pictures(smiles: tuple[str, str], described: tuple[str, str]) -> tuple[Picture, Picture] | None:
-    """Two aligned molecules with their descriptions; None if they cannot be drawn."""
-    try:
-        one, other = draw_pair(*smiles)
-    except InputError:
-        return None
-    return Picture(one, described[0]), Picture(other, described[1])
+    apart = f"more than {page.rounded(cliff.difference, 0)}"
+    if not np.isnan([lower.labels[0], higher.labels[0]]).any():
+        apart = page.difference(higher.labels[0], lower.labels[0], 0)
+    similarity, (one, other) = ("similarity of the pair", f"{cliff.similarity:.2f}"), (None, None)
+    with suppress(InputError):  # it cannot be drawn
+        one, other = map(Picture, draw_pair(lower.smiles, higher.smiles), (lower.smiles, higher.smiles))
+    below, above = ((of_target(page, "measured", 0), page.label_of(row, 0)) for row in (lower, higher))
+    facts = above, (of_target(page, "difference of", 0), apart), similarity
+    partner = Molecule(page.name_of(higher.number), higher.smiles, other, facts)
+    return Molecule(page.name_of(lower.number), lower.smiles, one, (below,), partner)

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ def environment() -> "Environment":
     )
     jinja.filters |= {"counted": counted, "ends": shown_interval, "percent": percent, "shown": shown, "uri": data_uri}
     jinja.filters |= {"thousands": "{:,}".format, "begin": lambda text: f"{text[:1].upper()}{text[1:]}"}
+    jinja.filters |= {"factor": lambda number: f"{float(f'{number:.2g}'):,.12g}", "quote": quoted}
     return jinja
 
 
@@ -83,6 +85,11 @@ class Card(NamedTuple):
     value: str
     unit: str = ""
     lines: tuple[str, ...] = ()
+
+
+def quoted(value: object) -> str:
+    """A word of a shell command."""
+    return shlex.quote(str(value))
 
 
 def data_uri(svg: bytes) -> str:

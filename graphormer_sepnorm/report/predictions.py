@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from decimal import ROUND_DOWN, Context
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from graphormer_sepnorm.report.page import (
     Line,
     Section,
     line,
-    words,
 )
 from graphormer_sepnorm.report.reported import CUT, Reported, worst_first
 from graphormer_sepnorm.runs.numbers import UNDEFINED, decimals_for
@@ -36,40 +36,32 @@ BINS = 20
 
 
 def predictions_section(page: Reported) -> Section:
+    """Residuals and labels of a regression, or tables of classes and curves."""
     if page.is_regression:
-        return values_section(page)
+        said = (*page.words("predictions.values", most=MOST_POINTS), *of_extremes(page))
+        return Section("Predictions", said, charts=tuple(value_charts(page)))
     if page.adds_up:
         labelled = ~np.isnan(page.test.y).any(axis=1)
         classes = (each[labelled].argmax(axis=1) for each in (page.test.y, page.test.prediction))
-        grid = counts_grid("", page.options.classes, *classes)
-        title = f"Measured and most probable classes of the {page.test_word}molecules."
-        return Section("Predictions", (title,), (grid,), tuple(curve_charts(page)))
-    return probabilities_section(page)
-
-
-def values_section(page: Reported) -> Section:
-    charts: list[Chart] = []
-    for place, target in enumerate(page.panels):
-        dots = dots_of_target(page, place, None)
-        charts += [residual_chart(target, dots)] if dots else []
-        learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
-        charts.append(histogram_chart(target, learnt, tested[: 0 if page.results else None]))
-    labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
-    paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS, test=page.test_word)
-    return Section("Predictions", (*paragraphs, *of_extremes(page)), charts=tuple(charts))
-
-
-def probabilities_section(page: Reported) -> Section:
+        grids, said = [counts_grid("", page.options.classes, *classes)], page.words("predictions.classes")
+        return Section("Predictions", said, tuple(grids), tuple(curve_charts(page)))
     grids = []
     for place, target in enumerate(page.panels):
         names, (y, probability) = page.classes_of(place), page.labelled_pairs(place)
         if len(y):
-            caption = f"{target} at the threshold {CUT:g}"
-            grids.append(counts_grid(caption, names, y > 0.5, probability >= CUT))
+            grids.append(counts_grid(f"{target} at the threshold {CUT:g}", names, y > 0.5, probability >= CUT))
             *most, where = page.most_labelled(place)
             grids.append(thresholds_grid(f"{target} at other thresholds{where and ', '}{where}", names, *most))
-    said = words("predictions.thresholds", cut=f"{CUT:g}")
+    said = page.words("predictions.thresholds", cut=f"{CUT:g}")
     return Section("Predictions", said, tuple(grids), tuple(curve_charts(page, with_precision=True)))
+
+
+def value_charts(page: Reported) -> Iterator[Chart]:
+    for place, target in enumerate(page.panels):
+        if dots := dots_of_target(page, place, None):
+            yield residual_chart(target, dots)
+        learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
+        yield histogram_chart(target, learnt, tested[: 0 if page.results else None])
 
 
 def hero(page: Reported) -> Iterator[Chart]:
@@ -77,7 +69,7 @@ def hero(page: Reported) -> Iterator[Chart]:
     for place, target in enumerate(() if page.adds_up else page.panels):
         dots = dots_of_target(page, place, page.test.bounds)
         if dots and page.is_regression:
-            yield parity_chart(target, dots, None if page.confidence is None else float(page.confidence))
+            yield parity_chart(target, dots, page.level)
         elif dots:
             yield strip_chart(target, dots, page.classes_of(place))
 
@@ -108,12 +100,11 @@ def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> lis
     return [Dot(float(y[row]), float(values[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
 
 
-def parity_chart(target: str, dots: list[Dot], confidence: float | None = None) -> Chart:
+def parity_chart(target: str, dots: list[Dot], level: float) -> Chart:
     """Predicted against measured values, with their intervals at a confidence level."""
     ticks = Axis.around("", np.array([[dot.x, dot.y, *dot.ends] for dot in dots])).ticks
     axes, guide = (Axis("measured", ticks), Axis("predicted", ticks)), {"guide": ((ticks[0], ticks[-1]),) * 2}
-    level, has_bounds = confidence if any(dot.has_interval for dot in dots) else None, any(dot.arrow for dot in dots)
-    caption = line("predictions.parity", confidence=level, has_bounds=has_bounds)
+    caption = line("predictions.parity", dots=dots, level=level)
     return Chart(f"{target}: predicted against measured", *axes, caption, guide, dots, size=LARGE)
 
 
@@ -165,11 +156,10 @@ def thresholds_grid(caption: str, names: Sequence[str], y: np.ndarray, probabili
 
     These are rounded down, so that the number as it is printed finds as many.
     """
-    rows, positive = [], y > 0.5
-    best = np.sort(probability[positive])[::-1]
-    finding = {}
-    for share in FOUND if len(best) else ():
-        finding[rounded_down(best[math.ceil(share * len(best)) - 1])] = f" (finds {share:.0%})"
+    rows, positive, down = [], y > 0.5, Context(prec=3, rounding=ROUND_DOWN)
+    best, finding = np.sort(probability[positive])[::-1].tolist(), {}
+    for share in FOUND if best else ():
+        finding[float(down.create_decimal(repr(best[math.ceil(share * len(best)) - 1])))] = f" (finds {share:.0%})"
     for threshold in (*THRESHOLDS, *finding):
         chosen = probability >= threshold
         cells = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
@@ -179,14 +169,6 @@ def thresholds_grid(caption: str, names: Sequence[str], y: np.ndarray, probabili
         rows.append((f"{threshold:.3g}{finding.get(threshold, '')}", count, *shares))
     header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")
     return Grid(header, tuple(rows), caption)
-
-
-def rounded_down(probability: float) -> float:
-    """The largest number of three significant digits that is not above a probability."""
-    if not probability > 0:
-        return 0.0
-    size = 10.0 ** (2 - math.floor(math.log10(probability)))
-    return float(f"{math.floor(probability * size) / size:.3g}")
 
 
 def curve_charts(page: Reported, with_precision: bool = False) -> Iterator[Chart]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,20 +14,29 @@ from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.training_rows import TrainingRows, decimals_of
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.report.page import Picture, line
+from graphormer_sepnorm.report.page import Picture, line, words
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
-from graphormer_sepnorm.table_model.scores import columns_of, rarer_class, scores_of, test_word
+from graphormer_sepnorm.table_model.scores import (
+    FEW_TESTED,
+    columns_of,
+    informative,
+    label_word,
+    labels_words,
+    rarer_class,
+    scores_of,
+    test_word,
+)
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores
-from graphormer_sepnorm.training.experiment import Scores
 
 CUT = 0.5  # probability from which on a molecule is predicted as class 1
 
@@ -47,10 +58,17 @@ class Trained:
 class Reported(Trained):
     """A trained model with its scores on test molecules."""
 
-    test: Scores
-    plain: np.ndarray  # predictions [M, T] before calibration
+    test: StackScores
     looked: ComparedMolecules
     results: Mapping[str, dict] = field(default_factory=dict)  # of folds by name, if all their rows are the test rows
+
+    def words(self, name: str, /, **facts: object) -> tuple[str, ...]:
+        """The paragraphs of a macro that describes this."""
+        return words(name, page=self, **facts)
+
+    def line(self, name: str, /, **facts: object) -> str:
+        """The only paragraph of a macro that describes this."""
+        return line(name, page=self, **facts)
 
     @property
     def model(self) -> TableModel:
@@ -103,12 +121,21 @@ class Reported(Trained):
     def tested(self) -> list[LabelledRow]:
         return self.labelled.rows if self.results else self.labelled.of_split("test")
 
+    def few(self, *targets: dict) -> str | None:
+        """The labels of that target with the fewest, of all or of these ``scores_by_target``, if they are few."""
+        least = min(targets or self.result["targets"].values(), key=informative)
+        return labels_words(least, label_word(self.result)) if informative(least) < FEW_TESTED else None
+
     def networks(self) -> list[RunFolder]:
         return self.run.members() if "networks" in self.result.get("members", ()) else []
 
     def title_of(self, target: str) -> str:
         """The name of a target in the result, for users: several classes have that of their column."""
         return self.options.targets[0] if self.adds_up else target
+
+    @property
+    def titles(self) -> list[str]:
+        return list(map(self.title_of, self.result["targets"]))
 
     def tested_name(self, row: int) -> str:
         """The ``name_of`` a test molecule, with the fold in which it was tested."""
@@ -183,14 +210,10 @@ class Reported(Trained):
     @cached_property
     def replicates(self) -> dict[tuple[int, str], list[LabelledRow]]:
         """The rows that were averaged to one, by the number and the split of the first."""
-        groups: dict[tuple[int, str], list[LabelledRow]] = {}
-        for duplicate in self.labelled.duplicates if self.labelled.measured else ():
-            by_split: dict[str, list[LabelledRow]] = {}
-            for place in duplicate.rows:
-                row = self.labelled.measured[place]
-                by_split.setdefault(row.split, []).append(row)
-            groups |= {(same[0].number, split): same for split, same in by_split.items()}
-        return groups
+        measured, split = self.labelled.measured, attrgetter("split")
+        duplicates = ([measured[place] for place in each.rows] for each in self.labelled.duplicates if measured)
+        groups = [list(same) for rows in duplicates for _, same in groupby(sorted(rows, key=split), split)]
+        return {(same[0].number, same[0].split): same for same in groups}
 
     def bound(self, text: str, place: int) -> str:
         """A censored label of a target with the decimals of the labels, and with more if its bound needs more."""
@@ -211,15 +234,15 @@ class Reported(Trained):
 
     @property
     def interval_name(self) -> str:
-        return f"{percent(float(self.confidence or 0))} interval"
+        return f"{percent(self.level)} interval"
 
     @cached_property
     def class_sets(self) -> list[list[str]]:
         """The sets of the test molecules by target as texts, at the usual confidence; empty without sets."""
         if self.results or (sets := self.trust.class_sets) is None:
             return []
-        arguments = self.test.prediction, float(USUAL_CONFIDENCE)
-        return [sets.texts(group, *arguments, names) for group, names in enumerate(self.task.classes)]
+        prediction = self.test.prediction
+        return [sets.texts(group, prediction, self.level, names) for group, names in enumerate(self.task.classes)]
 
     def rounded(self, value: float, place: int) -> str:
         return shown(float(value), self.decimals[place])
@@ -241,13 +264,27 @@ class Reported(Trained):
     def confidence(self) -> str | None:
         return usual_confidence(self.result["trust"])
 
+    @property
+    def level(self) -> float:
+        """The confidence level of intervals, or of sets of classes."""
+        return float(self.confidence or USUAL_CONFIDENCE)
+
+    def shares(self, name: str) -> dict[str, float | None]:
+        """A part of the trust at the confidence level, such as "coverage", by target; empty if there is none."""
+        return self.result["trust"].get(name, {}).get(self.confidence or USUAL_CONFIDENCE, {})
+
+    def mean_share(self, name: str) -> float:
+        """The mean of ``shares`` over the labels of all targets that have one."""
+        known = {target: share for target, share in self.shares(name).items() if share is not None}
+        return float(np.average([*known.values()], weights=[self.result["targets"][target]["n"] for target in known]))
+
     @cached_property
     def interval_ends(self) -> np.ndarray:
         """The ends of the intervals of the test molecules at ``confidence``: [M, T, 2]; NaN without intervals."""
         prediction = self.test.prediction
         if self.results or self.confidence is None or self.trust.intervals is None:
             return np.full((*prediction.shape, 2), np.nan)
-        ends = self.trust.intervals.ends(float(self.confidence), prediction, self.test.spread, self.task.limits)
+        ends = self.trust.intervals.ends(self.level, prediction, self.test.spread, self.task.limits)
         return np.stack(ends, axis=-1)
 
 
@@ -262,8 +299,3 @@ def plain_picture(smiles: str) -> Picture | None:
 def worst_first(errors: np.ndarray) -> np.ndarray:
     """The places of errors [M], the largest first, unknown ones last."""
     return np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
-
-
-def constant_words(task: TaskConfig) -> str:
-    """The name of the prediction without a model, which is the mean training label for all molecules."""
-    return "constant prediction" if TASKS[task.kind].predicts_probabilities else "mean training label"

@@ -5,7 +5,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +15,11 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import Nearness
 from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
-from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
+from graphormer_sepnorm.report.page import ReportPage, glossary, render
 from graphormer_sepnorm.report.predictions import hero, structures
 from graphormer_sepnorm.report.reported import Reported, Trained
 from graphormer_sepnorm.report.scores import learning_curve
-from graphormer_sepnorm.report.sections import LATE, OF_TEST_SET, SECTIONS
+from graphormer_sepnorm.report.sections import LATE, SECTIONS
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
@@ -46,7 +46,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts
 from graphormer_sepnorm.tables.splits import KNOWN, Structures
 from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.experiment import Scores, prediction_lines
+from graphormer_sepnorm.training.experiment import prediction_lines
 
 
 def report(trained: Trained) -> dict:
@@ -73,7 +73,7 @@ def report(trained: Trained) -> dict:
     final = replace(scored, result=result)
     write_atomically(run.out_of_fold, as_csv(lines_out_of_fold(trained)))
     final.write(run)
-    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain, looked=looked)):
+    for page in pages_of(Reported(**vars(trained), test=final, looked=looked)):
         write_atomically(run.report, render(page))
     return result
 
@@ -98,33 +98,34 @@ def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
 
 def pages_of(page: Reported) -> Iterator[ReportPage]:
     """The page that describes a run: first without the sections that take long, then whole."""
-    title = f"{page.run.path.name}: {', '.join(map(page.title_of, page.result['targets']))}"
-    top, drawn = cards(page), structures(page.looked.smiles, page.looked.errors)
-    first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
-    written: dict[Callable, Section | None] = {}
-    for writers in (set(SECTIONS) - LATE, LATE):
-        writers = writers - OF_TEST_SET if page.results else writers
-        written |= {write: write(page) for write in SECTIONS if write in writers}
+    title, top = page.options.title or f"{page.run.path.name}: {', '.join(page.titles)}", cards(page)
+    last = verdicts(page), tuple(hero(page)), structures(page.looked.smiles, page.looked.errors)
+    first = title, summary(page), top, notes(page)
+    written: dict = {}
+    for are_late in (False, True):
+        written |= {write: write(page) for write in SECTIONS if (write in LATE) == are_late}
         sections = tuple(section for write in SECTIONS if (section := written.get(write)))
-        yield ReportPage(*first, (*sections, glossary(top, sections)), *last, drawn)
+        yield ReportPage(*first, (*sections, glossary(top, sections)), *last)
 
 
 def report_final(trained: Trained) -> dict:
-    """As ``report``, on predictions out of fold; intervals scored on a fold are those of the others."""
-    run, labels, folds = trained.run, trained.labels, trained.folds
-    whole, results = np.arange(len(labels)), {}
+    """As ``report``, on predictions out of fold; intervals and probabilities of a fold are calibrated on the others."""
+    whole, results = np.arange(len(trained.labels)), {}
     final = scores_of_rows(trained, whole, whole)
-    for number, (outside, inside) in enumerate(folds.parts()):
+    for number, (outside, inside) in enumerate(trained.folds.parts()):
         with contextlib.suppress(InputError):  # labels of one class
-            scores = scores_of_rows(trained, inside, outside)
-            results[f"fold-{number}"] = {**scores.result, "trust": trust_of(trained, scores, outside)}
+            scores, trust = scores_of_rows(trained, inside, outside), trust_by(trained, outside)
+            if trust.calibration is not None:
+                scores = replace(scores, prediction=calibrated(scores.plain, trust))
+            measured = reliability.measure_trust(trust, scores, scores.plain)
+            results[f"fold-{number}"] = {**scores.result, "trust": measured}
     lines = lines_out_of_fold(trained)
-    together = predicted_together(labels.task, lines)
-    trust = pooled(list(results.values()), together)["trust"] if results else {}
-    result = final.result | facts_out_of_fold(trained, trust)
+    together = predicted_together(trained.labels.task, lines)
+    pool = pooled(list(results.values()), together)["trust"] if results else {}
+    result = final.result | facts_out_of_fold(trained, pool)
     if distributed.rank() == 0:
         report_together(trained, result, together, results or {"fold-0": result})
-        replace(final, result=result).write(run, lines)
+        replace(final, result=result).write(trained.run, lines)
     return result
 
 
@@ -136,13 +137,6 @@ def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> ev
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
     return evaluate.score_predictions(trained.fitted.model, scored, means, stacked)
-
-
-def trust_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
-    """As ``measure_trust``, of intervals and sets of classes that are calibrated on other rows."""
-    trust = trust_by(trained, others)
-    prediction = scores.prediction if trust.calibration is None else calibrated(scores.plain, trust)
-    return reliability.measure_trust(trust, replace(scores, prediction=prediction), scores.plain)
 
 
 def trust_by(trained: Trained, others: np.ndarray) -> Trust:
@@ -178,14 +172,12 @@ def report_folds(
     together: Predicted,
 ) -> None:
     """Writes the report on the results of the folds; ``table`` as ``rows_of_folds``, ``result`` as ``pooled``."""
-    named = {f"fold-{number}": each for number, each in enumerate(results)}
-    task = make_task(together.task).fitted(together.y)
-    values = together.by_name[STACK]
+    task, values = make_task(together.task).fitted(together.y), together.by_name[STACK]
     model = TableModel(task, options.featurizer, {}, np.ones((0, len(task.targets))))
     fitted = FittedTable(model, Stacked(values[None], values, np.zeros_like(values)), {})
     labels, folds = Labels(task, together.y, together.bounds), Folds(np.zeros(len(values), np.int64))
     trained = Trained(whole, fitted, MoleculeFeatures([]), labels, folds, table, options)
-    report_together(trained, result, together, named)
+    report_together(trained, result, together, {f"fold-{number}": each for number, each in enumerate(results)})
 
 
 def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
@@ -203,12 +195,12 @@ def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
 def report_together(trained: Trained, result: dict, together: Predicted, results: Mapping[str, dict]) -> None:
     """Writes the report on predictions of all rows, with the results of the folds by name."""
     task, values, smiles = trained.labels.task, together.by_name[STACK], [row.smiles for row in trained.labelled.rows]
-    unknown = Nearness(np.full(len(smiles), np.nan), [""] * len(smiles), np.full(len(smiles), np.nan))
+    unknown, none = np.full(len(smiles), np.nan), [""] * len(smiles)
     errors = reliability.molecule_errors(task, together.y, values)
-    looked = reliability.ComparedMolecules(smiles, unknown, [""] * len(smiles), errors)
-    scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
-    page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
-    *_, whole = pages_of(page)
+    looked = reliability.ComparedMolecules(smiles, Nearness(unknown, none, unknown), none, errors)
+    known = result, task, together.y, values, values[None], None, together.bounds
+    scores = evaluate.StackScores(*known, plain=values, expected=np.zeros_like(values))
+    *_, whole = pages_of(Reported(**vars(trained), test=scores, looked=looked, results=results))
     write_atomically(trained.run.report, render(whole))
 
 
@@ -222,26 +214,23 @@ def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicte
 
 def pooled(results: Sequence[dict], together: Predicted) -> dict:
     """The scores and the numbers of all folds together, those that every fold has, in the form of a result."""
-    facts: dict = {
-        name: sum(result[name] for result in results)
-        for name in ("n", *KNOWN)
-        if all(name in result for result in results)
-    }
+    names = [name for name in ("n", *KNOWN) if all(name in result for result in results)]
+    facts: dict = {name: sum(result[name] for result in results) for name in names}
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
         facts["censored"] = dict(censored)
-    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     facts["targets"] = scores_by_target(together)
     if left_out := left_out_of_mean(together.task, together.y):
         facts["left_out"] = left_out
-    return facts | {"trust": pooled_trust([result["trust"] for result in results], counts, together)}
+    return facts | {"trust": pooled_trust(results, together)}
 
 
-def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], together: Predicted) -> dict:
-    """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds, ``counts`` by target."""
+def pooled_trust(results: Sequence[dict], together: Predicted) -> dict:
+    """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds."""
+    parts: list[dict] = [result["trust"] for result in results]
     trust: dict = {}
+    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     for name in ("coverage", "mean_width", "set_coverage", "one_class"):
-        levels: list[dict] = [part.get(name, {}) for part in parts]
-        if all(levels):
+        if all(levels := [part.get(name) for part in parts]):
             trust[name] = {level: mean_of_folds([each[level] for each in levels], counts) for level in levels[0]}
     if together.task.kind == "classification":
         stages = {"after": together.by_name[STACK]}
@@ -256,10 +245,8 @@ def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], togethe
 
 def mean_of_folds(shares: Sequence[dict], counts: Mapping[str, list[int]]) -> dict[str, float | None]:
     """The means over the labels of all folds by target; None without labels, and if a fold with labels has none."""
-    means: dict[str, float | None] = {}
-    for name, numbers in counts.items():
-        known = [(each.get(name), n) for each, n in zip(shares, numbers, strict=True) if n]
-        values = [share for share, _ in known if share is not None]
-        is_whole = known and len(values) == len(known)
-        means[name] = float(np.average(values, weights=[n for _, n in known])) if is_whole else None
-    return means
+    values = np.array([[share.get(name) for share in shares] for name in counts], float)
+    labels = np.array(list(counts.values()))
+    with np.errstate(invalid="ignore"):
+        means = np.where(labels > 0, labels * values, 0).sum(axis=1) / labels.sum(axis=1)
+    return reliability.values_by_target(tuple(counts), means)

@@ -26,7 +26,7 @@ def page(confidence: str | None = "0.5"):
     y, values = np.array([[1, NAN], [2.5, 3], [NAN, 4]]), np.array([[0.5, 1]])
     known = SimpleNamespace(values=values)
     return reported(
-        {"n": 3, "trust": {"coverage": coverage}},
+        {"targets": {"a": {"n": 2}, "b": {"n": 2}}, "trust": {"coverage": coverage}},
         y=values,
         test={"y": y, "prediction": np.array([[1.25, 0], [2, 3], [0, 5]]), "spread": np.zeros((3, 2))},
         labelled=table(*ROWS, names={2: "CHEMBL2"}),
@@ -169,7 +169,7 @@ def test_values_lie_on_the_chart_where_the_axes_say():
 
 
 def test_parity_has_a_point_and_an_interval_for_each_molecule():
-    chart = predictions.parity_chart("a", TWO)
+    chart = predictions.parity_chart("a", TWO, 0.9)
     drawing = Chart("", *[Axis("", tuple(range(0, 11, 2)))] * 2, size=LARGE)
     first, second = marks(chart)
     assert titles(chart) == ["one", "two"]
@@ -177,7 +177,7 @@ def test_parity_has_a_point_and_an_interval_for_each_molecule():
     assert second.find("circle").get("cy") == f"{drawing.up(7):.1f}"
     ends = second.find("polyline").get("points").split()
     assert ends == [f"{drawing.across(10):.1f},{drawing.up(y):.1f}" for y in (5, 9)]
-    without = predictions.parity_chart("a", [dot._replace(ends=(np.nan, np.nan)) for dot in TWO])
+    without = predictions.parity_chart("a", [dot._replace(ends=(np.nan, np.nan)) for dot in TWO], 0.9)
     assert marks(without)[0].find("polyline") is None
 
 
