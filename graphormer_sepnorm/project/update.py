@@ -18,7 +18,8 @@ from graphormer_sepnorm.predict.predictors import Predictions, compute_all
 from graphormer_sepnorm.project import log as logs
 from graphormer_sepnorm.project.export import PROSPECTIVE
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
-from graphormer_sepnorm.report.page import ReportPage, line, render
+from graphormer_sepnorm.report.page import ReportPage, render
+from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.report.write import predicted_together
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted

@@ -9,24 +9,13 @@ import numpy as np
 
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.page import Card, metric_words
+from graphormer_sepnorm.report.page import Card
 from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.words import metric_words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
+from graphormer_sepnorm.table_model import scores as measures
 from graphormer_sepnorm.table_model.reliability import are_many, is_no_better
-from graphormer_sepnorm.table_model.scores import (
-    FEW_TESTED,
-    MEAN,
-    PERCENTILES,
-    RESAMPLES,
-    RIVALS,
-    STACK,
-    columns_of,
-    informative,
-    label_word,
-    labels_words,
-    top_words,
-)
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
@@ -48,14 +37,14 @@ FLAT = 0.6  # slope of predicted against measured values below which extremes ar
 
 def verdict_of(page: Reported, target: str, facts: dict) -> dict:
     """The facts of the verdict on a target, from its ``scores_by_target``."""
-    task, scale, rmse = page.task, scale_of(page.task, target), facts["scores"][STACK].get("rmse")
+    task, scale, rmse = page.task, scale_of(page.task, target), facts["scores"][measures.STACK].get("rmse")
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     deviation = repeatability(page.options, page.labelled).get(target) or None
     decimals, (scores, where) = decimals_for([rmse, deviation], rmse), page.out_of_fold(target)
     factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
-    told = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(task, facts, scores)}
+    told = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(page, facts, scores)}
     against_mean = gain_of(facts["against_mean"], task.metric) if "against_mean" in facts else None
-    calibration: tuple[float | None, str] = None, ""
+    labels, calibration = page.labels.y[:, measures.columns_of(task)[target]], (None, "")
     if task.kind == "classification":
         *pairs, of_which = page.most_labelled(task.targets.index(target))
         calibration = reliability.clear_error(*pairs), of_which
@@ -68,22 +57,23 @@ def verdict_of(page: Reported, target: str, facts: dict) -> dict:
         "repeats": deviation,  # of replicate measurements
         "decimals": decimals,
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
-        "example": apart(scale, factor, page.labels.y[:, columns_of(task)[target]]) if factor and falls(scale) else (),
+        "example": apart(scale, factor, labels) if factor and falls(scale) else (),
         "calibration": calibration,  # mean error of probabilities, and of which
         "more": {METRICS[name].title: score for name, score in told.items()},  # scores out of fold, and of which labels
         "where": where,
         "is_worse": "warning" not in facts and against_mean is not None and against_mean.value < 0,  # than the mean
         "held": (page.shares("coverage") or page.shares("set_coverage")).get(target),  # share of labels inside
-        "is_no_better": MEAN in facts["scores"] and is_no_better(facts, task.metric),
+        "is_no_better": measures.MEAN in facts["scores"] and is_no_better(facts, task.metric),
     }
 
 
-def to_tell(task: TaskConfig, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
+def to_tell(page: Reported, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
     """The metrics whose scores out of fold are told: for few test labels, or outside the interval of the test score."""
     scores, ranking = {name: each for name, each in out_of_fold.items() if each is not None}, facts.get("ranking", {})
-    intervals = {task.metric: facts.get("interval", {}).get(STACK), ranking.get("metric"): ranking.get("interval")}
+    intervals = {ranking.get("metric"): ranking.get("interval")}
+    intervals |= {page.task.metric: facts.get("interval", {}).get(measures.STACK)}
     told = {name for name, ends in intervals.items() if ends and not ends[0] <= scores.get(name, ends[0]) <= ends[1]}
-    told |= {"rmse" if "rmse" in scores else task.metric} if informative(facts) < FEW_TESTED else set()
+    told |= {"rmse" if "rmse" in scores else page.task.metric} if page.few(facts) else set()
     return [name for name in scores if name in told]
 
 
@@ -170,7 +160,7 @@ def cards(page: Reported) -> tuple[Card, ...]:
         ((target, facts),), y = targets.items(), page.test.y[~np.isnan(page.test.y).any(axis=1)]
         place, name = page.frequent_class(target)
         share = float(y[:, place].mean() if page.adds_up else (y == place).mean())
-        correct = facts["scores"][STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
+        correct = facts["scores"][measures.STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
         lines = page.words("headline.accuracy", name=name, share=share)
         found.append(Card("Correct classes", percent(correct), "", lines))
     return tuple(found)
@@ -179,13 +169,13 @@ def cards(page: Reported) -> tuple[Card, ...]:
 def target_card(page: Reported, target: str, facts: dict) -> Card:
     """The score of one and its rivals, the mean over the folds that have one, and the score out of fold if told."""
     metric = page.task.metric
-    value, interval = facts["scores"][STACK][metric], facts.get("interval", {}).get(STACK)
+    value, interval = facts["scores"][measures.STACK][metric], facts.get("interval", {}).get(measures.STACK)
     rivals = {
         rival: (facts["scores"][rival][metric], gain_of(facts[against], metric))
-        for against, rival in RIVALS.items()
+        for against, rival in measures.RIVALS.items()
         if against in facts and "warning" not in facts
     }
-    folds = {name: fold["targets"][target]["scores"][STACK][metric] for name, fold in page.results.items()}
+    folds = {name: fold["targets"][target]["scores"][measures.STACK][metric] for name, fold in page.results.items()}
     known = [score for score in folds.values() if score is not None]
     several = [statistics.fmean(known), statistics.stdev(known), min(known), max(known)] if len(known) > 1 else []
     numbers = [number for score, gain in rivals.values() for number in (score, *(gain or ()))]
@@ -194,13 +184,12 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
         "headline.target",
         facts=facts,
         decimals=(decimals := decimals_for([*(interval or ()), *numbers, *several], lead)),
-        top=top_words(facts.get("top", {})),
+        top=measures.top_words(facts.get("top", {})),
         rivals=rivals,
         folds=folds,
         several=several,
-        labels=labels_words(facts, label_word(page.result)),
         out_of_fold=scores.get(metric),
-        where=where if to_tell(page.task, facts, scores) else "",
+        where=where if to_tell(page, facts, scores) else "",
     )
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
@@ -248,8 +237,8 @@ def resampled_slope(x: np.ndarray, y: np.ndarray) -> Estimate | None:
     drawn, value = evenly(len(x), MOST_DRAWN), slope_of(x, y)
     if len(drawn) < LEAST_DRAWN or not np.isfinite(value):
         return None
-    samples = np.random.default_rng(0).choice(drawn, (RESAMPLES, len(drawn)))
-    low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], PERCENTILES)
+    samples = np.random.default_rng(0).choice(drawn, (measures.RESAMPLES, len(drawn)))
+    low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], measures.PERCENTILES)
     return Estimate(value, float(low), float(high))
 
 

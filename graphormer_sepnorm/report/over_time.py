@@ -9,8 +9,10 @@ import pandas as pd
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.predictors import PredictingModel
-from graphormer_sepnorm.report.page import UNIT, Axis, Chart, Dot, Grid, Line, Section, line, words
+from graphormer_sepnorm.report.charts import UNIT, Axis, Chart, Dot, Line
+from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import error_words

@@ -14,26 +14,18 @@ from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.training_rows import TrainingRows, decimals_of
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.report.page import Picture, line, words
+from graphormer_sepnorm.report.page import Picture
+from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model import scores as measures
 from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
-from graphormer_sepnorm.table_model.scores import (
-    FEW_TESTED,
-    columns_of,
-    informative,
-    label_word,
-    labels_words,
-    rarer_class,
-    scores_of,
-    test_word,
-)
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores
@@ -93,7 +85,7 @@ class Reported(Trained):
 
     @property
     def test_word(self) -> str:
-        return test_word(self.result)
+        return measures.test_word(self.result)
 
     @property
     def panels(self) -> tuple[str, ...]:
@@ -121,10 +113,14 @@ class Reported(Trained):
     def tested(self) -> list[LabelledRow]:
         return self.labelled.rows if self.results else self.labelled.of_split("test")
 
+    def labels_of(self, facts: dict) -> str:
+        """The number of scored labels in ``scores_by_target``, in words."""
+        return measures.labels_words(facts, measures.label_word(self.result))
+
     def few(self, *targets: dict) -> str | None:
         """The labels of that target with the fewest, of all or of these ``scores_by_target``, if they are few."""
-        least = min(targets or self.result["targets"].values(), key=informative)
-        return labels_words(least, label_word(self.result)) if informative(least) < FEW_TESTED else None
+        least = min(targets or self.result["targets"].values(), key=measures.informative)
+        return self.labels_of(least) if measures.informative(least) < measures.FEW_TESTED else None
 
     def networks(self) -> list[RunFolder]:
         return self.run.members() if "networks" in self.result.get("members", ()) else []
@@ -176,12 +172,12 @@ class Reported(Trained):
         """
         if self.results:
             return {}, ""
-        rows, columns = self.folds.predicted, columns_of(self.task)[target]
+        rows, columns = self.folds.predicted, measures.columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
         labelled = ~np.isnan(y).all(axis=1)
-        rarer = None if self.is_regression else rarer_class(self.task, columns, y[labelled])
+        rarer = None if self.is_regression else measures.rarer_class(self.task, columns, y[labelled])
         where = line("shared.where", labels=int(labelled.sum()), rarer=rarer, is_training=self.folds.predict_all)
-        scores = scores_of(self.task, y[labelled], values[labelled])
+        scores = measures.scores_of(self.task, y[labelled], values[labelled])
         if self.labels.bounds is not None:
             bounded = bound_scores(y[:, 0], self.labels.bounds[rows, columns][:, 0], values[:, 0])
             scores |= asdict(bounded) if bounded else {}
@@ -189,7 +185,7 @@ class Reported(Trained):
 
     def frequent_class(self, target: str) -> tuple[int, str]:
         """The number and the name of the most frequent class of a target in training."""
-        means = np.nanmean(self.labels.y[:, columns_of(self.task)[target]], axis=0)
+        means = np.nanmean(self.labels.y[:, measures.columns_of(self.task)[target]], axis=0)
         place = int(means.argmax() if self.adds_up else means[0] >= CUT)
         names = self.options.classes if self.adds_up else self.classes_of(self.task.targets.index(target))
         return place, names[place]

@@ -10,40 +10,20 @@ import numpy as np
 from graphormer_sepnorm.chem.fingerprints import RADIUS, SIZE
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import UNUSUAL, evenly, symbol_of
+from graphormer_sepnorm.report.charts import DIAGONAL, MOST_DOTS, UNIT, Axis, Chart, Dot, Line
 from graphormer_sepnorm.report.headline import gain_of
-from graphormer_sepnorm.report.page import (
-    DIAGONAL,
-    MOST_POINTS,
-    UNIT,
-    Axis,
-    Chart,
-    Dot,
-    Grid,
-    Line,
-    Section,
-    line,
-)
+from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported, Trained
+from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
+from graphormer_sepnorm.table_model import scores as measures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, completed, fit_machines
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.reliability import CURVE, coverage_curve, error_words
-from graphormer_sepnorm.table_model.scores import (
-    FEW_TESTED,
-    MEAN,
-    RESAMPLES,
-    STACK,
-    columns_of,
-    interval,
-    labels_words,
-    or_none,
-    paired_difference,
-    resampled,
-)
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import log_likelihoods
@@ -68,21 +48,22 @@ def scores_section(page: Reported) -> Section:
         grids.append(Grid.of(members | {"description": list(described.values())}, "members"))
     if page.results:
         return Section("Scores", page.words("scores.folds"), tuple(grids))
-    return Section("Scores", page.words("scores.scores", resamples=RESAMPLES, described=described), tuple(grids))
+    said = page.words("scores.scores", resamples=measures.RESAMPLES, described=described)
+    return Section("Scores", said, tuple(grids))
 
 
 def prediction_names(page: Reported) -> dict[str, str]:
     constant = "mean training label" if page.is_regression else "constant prediction"
-    return {STACK: "prediction", "forest": "forest", MEAN: constant}
+    return {measures.STACK: "prediction", measures.MEAN: constant}
 
 
 def folds_grid(page: Reported, target: str) -> Grid:
     """The scores of a target, a row per fold."""
     metric, folds = page.task.metric, [result["targets"][target] for result in page.results.values()]
-    columns = {"fold": list(page.results), "labels": [labels_words(fold, "label") for fold in folds]}
-    for name, title in prediction_names(page).items():
+    columns = {"fold": list(page.results), "labels": [measures.labels_words(fold, "label") for fold in folds]}
+    for name, title in ({"forest": "forest"} | prediction_names(page)).items():
         if all(name in fold["scores"] for fold in folds):
-            lead = folds[0]["scores"][STACK][metric]
+            lead = folds[0]["scores"][measures.STACK][metric]
             columns[title] = shown_together((fold["scores"][name][metric] for fold in folds), lead)
     return Grid.of(columns, page.title_of(target))
 
@@ -92,15 +73,15 @@ def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
     metric, reported, scores = page.task.metric, TASKS[page.task.kind].reported, facts["scores"]
     bounds, decimals = facts.get("bounds", {}), {}
     names, (out_of_fold, where) = prediction_names(page), page.out_of_fold(target)
-    titles = {name: f"only the {name}" for name in scores} | {STACK: names[STACK], MEAN: names[MEAN]}
+    titles = {name: f"only the {name}" for name in MEMBERS} | names
     if not page.is_regression:
-        titles[MEAN] += f": always {page.frequent_class(target)[1]}"
-    members = [name for name in scores if name in (STACK, MEAN) or len(scores) > 3]  # one member is the prediction
+        titles[measures.MEAN] += f": always {page.frequent_class(target)[1]}"
+    members = [name for name in scores if name not in MEMBERS or len(scores) > 3]  # one member is the prediction
     rows = [(titles[name], scores[name], bounds.get(name, {})) for name in members]
     rows += [(f"prediction, {where}", out_of_fold, out_of_fold)] if where else []
     columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
-        lead = scores[STACK][name]
+        lead = scores[measures.STACK][name]
         decimals[name] = decimals_for([lead] if lead else [each[name] for _, each, _ in rows])
         columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
     if "interval" in facts:
@@ -111,7 +92,7 @@ def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
         sides = [percent(each["right_side"]) if "right_side" in each else "" for *_, each in rows]
         columns["bounds on their side"] = sides
         columns["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
-    on = "all folds together" if page.results else labels_words(facts, "test label")
+    on = "all folds together" if page.results else measures.labels_words(facts, "test label")
     return Grid.of(columns, f"{page.title_of(target)}, {on}")
 
 
@@ -162,7 +143,7 @@ def learning_curve(trained: Trained) -> dict | None:
     values = each_by_itself(labels.task, np.stack(predictions))
     targets = {
         name: curve_of_target(labels, [each[:, columns] for each in values], columns, folds.predicted)
-        for name, columns in columns_of(labels.task).items()
+        for name, columns in measures.columns_of(labels.task).items()
     }
     return {"rows": [round(part * mean) for part in (*PARTS, 1)], "targets": targets}
 
@@ -185,15 +166,15 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     """
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
-    curve: dict = {"values": [or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
-    drawn = resampled(metric, y, predicted) if len(y) >= 2 else np.full((1, len(predicted)), np.nan)
-    change = paired_difference(METRICS[metric], y, predicted[-1], predicted[-2], drawn[:, :-3:-1])
-    curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
+    curve: dict = {"values": [measures.or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
+    drawn = measures.resampled(metric, y, predicted) if len(y) >= 2 else np.full((1, len(predicted)), np.nan)
+    change = measures.paired_difference(METRICS[metric], y, predicted[-1], predicted[-2], drawn[:, :-3:-1])
+    curve |= {"interval": [measures.interval(each) for each in drawn.T], "last_doubling": change}
     if labels.bounded[rows, columns].any():
         assert labels.bounds is not None
         censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
         means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
-        curve["log_likelihood"] = list(map(or_none, means))
+        curve["log_likelihood"] = list(map(measures.or_none, means))
     return curve
 
 
@@ -290,9 +271,10 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
         finite = np.flatnonzero(np.isfinite(x) & np.isfinite(errors))
         if not len(finite):
             continue
-        drawn = finite[evenly(len(finite), MOST_POINTS)]
+        drawn = finite[evenly(len(finite), MOST_DOTS)]
         names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
-        means: Line = binned(x[finite], errors[finite], LEAST_BINNED) if len(finite) >= FEW_TESTED else ((), ())
+        are_many = len(finite) >= measures.FEW_TESTED
+        means: Line = binned(x[finite], errors[finite], LEAST_BINNED) if are_many else ((), ())
         groups = len(means[0])
         caption = line("trust.distances", groups=groups, size=len(finite) // max(groups, 1), title=title)
         axes = Axis.around(label, x[drawn]), Axis.around(of, errors[drawn], np.zeros(1))

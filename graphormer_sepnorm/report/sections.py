@@ -17,12 +17,19 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import read_config
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.store import sha256_of_file
-from graphormer_sepnorm.report.molecules import cliffs_section, contributions_section, pairs_section, worst_section
+from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.over_time import time_section
-from graphormer_sepnorm.report.page import Axis, Chart, Grid, Section, blocks, words
-from graphormer_sepnorm.report.predictions import predictions_section
+from graphormer_sepnorm.report.page import Grid, Section
+from graphormer_sepnorm.report.predictions import (
+    cliffs_section,
+    contributions_section,
+    pairs_section,
+    predictions_section,
+    worst_section,
+)
 from graphormer_sepnorm.report.reported import Reported, worst_first
 from graphormer_sepnorm.report.scores import distance_section, learning_section, scores_section, trust_section
+from graphormer_sepnorm.report.words import blocks, words
 from graphormer_sepnorm.runs.info import salts_words, training_words
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS

@@ -24,21 +24,12 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
+from graphormer_sepnorm.table_model import scores as measures
 from graphormer_sepnorm.table_model.compare import labels_of_texts
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.scores import (
-    OUT_OF_FOLD,
-    STACK,
-    Predicted,
-    columns_of,
-    left_out_of_mean,
-    scores_by_target,
-    scores_of,
-    without,
-)
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
@@ -81,14 +72,14 @@ def report(trained: Trained) -> dict:
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
     """The parts of a result that do not come from test rows: scores of the members and the whole, and the trust."""
     labels, rows, out_of_fold = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
-    names = [*trained.fitted.model.members, STACK]
+    names = [*trained.fitted.model.members, measures.STACK]
     values = [*each_by_itself(labels.task, out_of_fold.by_member), out_of_fold.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
-    judged = without(part.y, labels.task, left_out_of_mean(labels.task, part.y))
-    scores: dict[str, dict] = {name: scores_of(labels.task, judged, each) for name, each in by_name.items()}
-    predicted = Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
-    for target, columns in columns_of(labels.task).items():
+    judged = measures.without(part.y, labels.task, measures.left_out_of_mean(labels.task, part.y))
+    scores: dict[str, dict] = {name: measures.scores_of(labels.task, judged, each) for name, each in by_name.items()}
+    predicted = measures.Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
+    for target, columns in measures.columns_of(labels.task).items():
         for name, bounds in predicted.with_bounds(columns).items():
             if name in scores:
                 scores[name].setdefault("bounds", {})[target] = bounds
@@ -132,7 +123,7 @@ def report_final(trained: Trained) -> dict:
 def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> evaluate.StackScores:
     """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = trained.labels.take(rows), trained.fitted.out_of_fold
-    source = {"dataset": TABLE, "split": OUT_OF_FOLD}
+    source = {"dataset": TABLE, "split": measures.OUT_OF_FOLD}
     scored = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
@@ -169,10 +160,10 @@ def report_folds(
     results: Sequence[dict],
     table: LabelledTable,
     result: dict,
-    together: Predicted,
+    together: measures.Predicted,
 ) -> None:
     """Writes the report on the results of the folds; ``table`` as ``rows_of_folds``, ``result`` as ``pooled``."""
-    task, values = make_task(together.task).fitted(together.y), together.by_name[STACK]
+    task, values = make_task(together.task).fitted(together.y), together.by_name[measures.STACK]
     model = TableModel(task, options.featurizer, {}, np.ones((0, len(task.targets))))
     fitted = FittedTable(model, Stacked(values[None], values, np.zeros_like(values)), {})
     labels, folds = Labels(task, together.y, together.bounds), Folds(np.zeros(len(values), np.int64))
@@ -192,9 +183,10 @@ def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
     return replace(tables[0], rows=rows, structures=structures).take(order)
 
 
-def report_together(trained: Trained, result: dict, together: Predicted, results: Mapping[str, dict]) -> None:
+def report_together(trained: Trained, result: dict, together: measures.Predicted, results: Mapping[str, dict]) -> None:
     """Writes the report on predictions of all rows, with the results of the folds by name."""
-    task, values, smiles = trained.labels.task, together.by_name[STACK], [row.smiles for row in trained.labelled.rows]
+    task, values = trained.labels.task, together.by_name[measures.STACK]
+    smiles = [row.smiles for row in trained.labelled.rows]
     unknown, none = np.full(len(smiles), np.nan), [""] * len(smiles)
     errors = reliability.molecule_errors(task, together.y, values)
     looked = reliability.ComparedMolecules(smiles, Nearness(unknown, none, unknown), none, errors)
@@ -204,27 +196,28 @@ def report_together(trained: Trained, result: dict, together: Predicted, results
     write_atomically(trained.run.report, render(whole))
 
 
-def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
+def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> measures.Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
     targets = len(task.targets)
     y, bounds = labels_of_texts([row[3 : 3 + targets] for row in lines[1:]], targets)
     values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
-    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
+    known = np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None
+    return measures.Predicted(task, y, {measures.STACK: values}, *known)
 
 
-def pooled(results: Sequence[dict], together: Predicted) -> dict:
+def pooled(results: Sequence[dict], together: measures.Predicted) -> dict:
     """The scores and the numbers of all folds together, those that every fold has, in the form of a result."""
     names = [name for name in ("n", *KNOWN) if all(name in result for result in results)]
     facts: dict = {name: sum(result[name] for result in results) for name in names}
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
         facts["censored"] = dict(censored)
-    facts["targets"] = scores_by_target(together)
-    if left_out := left_out_of_mean(together.task, together.y):
+    facts["targets"] = measures.scores_by_target(together)
+    if left_out := measures.left_out_of_mean(together.task, together.y):
         facts["left_out"] = left_out
     return facts | {"trust": pooled_trust(results, together)}
 
 
-def pooled_trust(results: Sequence[dict], together: Predicted) -> dict:
+def pooled_trust(results: Sequence[dict], together: measures.Predicted) -> dict:
     """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds."""
     parts: list[dict] = [result["trust"] for result in results]
     trust: dict = {}
@@ -233,7 +226,7 @@ def pooled_trust(results: Sequence[dict], together: Predicted) -> dict:
         if all(levels := [part.get(name) for part in parts]):
             trust[name] = {level: mean_of_folds([each[level] for each in levels], counts) for level in levels[0]}
     if together.task.kind == "classification":
-        stages = {"after": together.by_name[STACK]}
+        stages = {"after": together.by_name[measures.STACK]}
         trust |= reliability.measure_calibration(together.task.targets, together.y, stages)
     if all("compared" in part for part in parts):
         trust |= {name: sum(part[name] for part in parts) for name in ("unfamiliar", "compared")}

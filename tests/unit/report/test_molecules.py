@@ -7,7 +7,8 @@ import numpy as np
 from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
-from graphormer_sepnorm.report.molecules import (
+from graphormer_sepnorm.report.page import Picture
+from graphormer_sepnorm.report.predictions import (
     changes_grid,
     class_facts,
     cliffs_section,
@@ -16,7 +17,6 @@ from graphormer_sepnorm.report.molecules import (
     value_facts,
     worst_section,
 )
-from graphormer_sepnorm.report.page import Picture
 from graphormer_sepnorm.table_model.pairs import Change
 from tests.unit.report.conftest import fitted, reported, table
 

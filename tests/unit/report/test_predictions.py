@@ -8,7 +8,7 @@ import pytest
 
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import predictions
-from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, Axis, Chart, Dot
+from graphormer_sepnorm.report.charts import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, Axis, Chart, Dot
 from graphormer_sepnorm.report.predictions import dots_of_target, hero, predictions_section
 from graphormer_sepnorm.report.scores import coverage_chart, learning_chart
 from graphormer_sepnorm.table_model.labels import Folds
