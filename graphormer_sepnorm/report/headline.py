@@ -1,7 +1,6 @@
 """The top of a report: the verdict on each target, a paragraph, cards with the most important numbers, and warnings."""
 
 import re
-import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -142,11 +141,10 @@ def cards(page: Reported) -> tuple[Card, ...]:
     targets, metric, found = page.result["targets"], page.task.metric, []
     if len(targets) > 1:
         forest = page.result.get("baseline", {}).get("random_forest", {}).get(metric)
-        value, rival = shown_together([page.result["value"], forest], page.result["value"])
-        differ = metric in IN_UNITS and max(page.task.std) > DIFFERENT_SCALES * min(page.task.std)
-        lines = page.words("headline.mean", forest=None if forest is None else rival, differ=differ)
+        numbers = shown_together([page.result["value"], forest], page.result["value"])
+        lines = page.words("headline.mean", forest=None if forest is None else numbers[-1], most=DIFFERENT_SCALES)
         title = f"Mean of {counted(len(targets) - len(page.result.get('left_out', {})), 'target')}"
-        found.append(Card(title, value, metric_words(metric), lines))
+        found.append(Card(title, numbers[0], metric_words(metric), lines))
     found += [target_card(page, target, facts) for target, facts in page.scored.items()]
     if page.confidence is not None:
         widths = page.shares("mean_width")
@@ -177,7 +175,7 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     }
     folds = {name: fold["targets"][target]["scores"][measures.STACK][metric] for name, fold in page.results.items()}
     known = [score for score in folds.values() if score is not None]
-    several = [statistics.fmean(known), statistics.stdev(known), min(known), max(known)] if len(known) > 1 else []
+    several = [np.mean(known), np.std(known, ddof=1), min(known), max(known)] if len(known) > 1 else []
     numbers = [number for score, gain in rivals.values() for number in (score, *(gain or ()))]
     lead, (scores, where) = [*several, value][0], page.out_of_fold(target)
     lines = page.words(

@@ -20,7 +20,6 @@ from graphormer_sepnorm.report.words import environment, terms
 from graphormer_sepnorm.version import __version__
 
 MEDIUM, LONG = 10, 24  # characters above which a cell has the room of two on a phone, and above which it may break
-MOST_COLUMNS = 4  # of a table of short texts that fits on a phone
 
 
 class Card(NamedTuple):
@@ -47,12 +46,6 @@ class Grid(NamedTuple):
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str | Picture]], words: str = "") -> "Grid":
         return cls(tuple(columns), tuple(zip(*columns.values(), strict=True)), words)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether a phone shows each row as a block, in which every cell has the name of its column."""
-        cells = (cell for row in self.rows for cell in row)
-        return len(self.header) > MOST_COLUMNS or any(isinstance(cell, str) and len(cell) > LONG for cell in cells)
 
 
 class Molecule(NamedTuple):

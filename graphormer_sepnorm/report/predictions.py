@@ -47,8 +47,8 @@ def predictions_section(page: Reported) -> Section:
     if page.adds_up:
         labelled = ~np.isnan(page.test.y).any(axis=1)
         classes = (each[labelled].argmax(axis=1) for each in (page.test.y, page.test.prediction))
-        grids, said = [counts_grid("", page.options.classes, *classes)], page.words("predictions.classes")
-        return Section("Predictions", said, tuple(grids), tuple(curve_charts(page)))
+        grid, said = counts_grid("", page.options.classes, *classes), page.words("predictions.classes")
+        return Section("Predictions", said, (grid,), tuple(curve_charts(page)))
     grids = []
     for place, target in enumerate(page.panels):
         names, (y, probability) = page.classes_of(place), page.labelled_pairs(place)
@@ -57,7 +57,7 @@ def predictions_section(page: Reported) -> Section:
             *most, where = page.most_labelled(place)
             grids.append(thresholds_grid(f"{target} at other thresholds{where and ', '}{where}", names, *most))
     said = page.words("predictions.thresholds", cut=f"{CUT:g}")
-    return Section("Predictions", said, tuple(grids), tuple(curve_charts(page, with_precision=True)))
+    return Section("Predictions", said, tuple(grids), tuple(curve_charts(page)))
 
 
 def value_charts(page: Reported) -> Iterator[Chart]:
@@ -150,9 +150,10 @@ def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predic
     from sklearn.metrics import confusion_matrix  # its import takes seconds
 
     counts = confusion_matrix(measured.astype(int), predicted.astype(int), labels=range(len(names)))
-    header = ("measured", *(f"predicted {name}" for name in names))
-    rows = zip(names, counts.tolist(), strict=True)
-    return Grid(header, tuple((name, *(f"{count:,}" for count in row)) for name, row in rows), caption)
+    columns = {
+        f"predicted {name}": [f"{count:,}" for count in each] for name, each in zip(names, counts.T, strict=True)
+    }
+    return Grid.of({"measured": names} | columns, caption)
 
 
 def thresholds_grid(caption: str, names: Sequence[str], y: np.ndarray, probability: np.ndarray) -> Grid:
@@ -175,8 +176,8 @@ def thresholds_grid(caption: str, names: Sequence[str], y: np.ndarray, probabili
     return Grid(header, tuple(rows), caption)
 
 
-def curve_charts(page: Reported, with_precision: bool = False) -> Iterator[Chart]:
-    """The ROC curve of each target with labels of both classes, and precision against recall on request."""
+def curve_charts(page: Reported) -> Iterator[Chart]:
+    """The ROC curve of each target with labels of both classes, and of two classes precision against recall."""
     from sklearn.metrics import precision_recall_curve  # its import takes seconds
 
     for place, target in enumerate(page.panels):
@@ -186,7 +187,7 @@ def curve_charts(page: Reported, with_precision: bool = False) -> Iterator[Chart
         lines: dict[str, Line] = {"guide": DIAGONAL, "trend": rates}
         axes = Axis("false positive rate", UNIT), Axis("true positive rate", UNIT)
         yield Chart(f"{target}: ROC curve", *axes, "Dashed: chance.", lines)
-        if with_precision:
+        if not page.adds_up:
             precision, recall, _ = precision_recall_curve(y, probability)
             lines = {"guide": ([0.0, 1.0], [y.mean()] * 2), "trend": (recall, precision)}
             axes, said = (Axis("recall", UNIT), Axis("precision", UNIT)), "Dashed: the share of positives."
@@ -271,8 +272,7 @@ def contributions_section(page: Reported) -> Section | None:
         if page.is_regression:  # as in the other sections
             caption = f"{page.task.targets[0]} = {page.predicted(page.test.prediction[row, 0], 0)}"
             explanation = replace(explanation, caption=caption)
-        said = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
-        pictures.append(Picture(draw([explanation], ".svg"), said))
+        pictures.append(Picture(draw([explanation], ".svg"), f"{page.tested_name(row)}: {explanation.caption}"))
     paragraphs = page.words("predictions.contributions", most=MOST_ATOMS, has_larger=len(small) < len(order))
     return Section("Atom contributions", paragraphs, pictures=tuple(pictures)) if pictures else None
 

@@ -17,21 +17,14 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import read_config
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.store import sha256_of_file
+from graphormer_sepnorm.report import predictions
 from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.over_time import time_section
 from graphormer_sepnorm.report.page import Grid, Section
-from graphormer_sepnorm.report.predictions import (
-    cliffs_section,
-    contributions_section,
-    pairs_section,
-    predictions_section,
-    worst_section,
-)
 from graphormer_sepnorm.report.reported import Reported, worst_first
 from graphormer_sepnorm.report.scores import distance_section, learning_section, scores_section, trust_section
 from graphormer_sepnorm.report.words import blocks, words
 from graphormer_sepnorm.runs.info import salts_words, training_words
-from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.runs.zoo import model_digest
 from graphormer_sepnorm.system.progress import is_on_page
@@ -71,15 +64,16 @@ def conditions_section(page: Reported) -> Section | None:
     """The values of each condition in training, and what is read where there is none."""
     rows = [row.conditions for row in page.learnt]
     columns = Conditions.of(page.options.feature_columns, rows).columns
-    grid = {"condition": [column.name for column in columns], "values": [], "missing": [], "read as": []}
+    grid = []
     for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
         counts = Counter(cell if column.words else f"{as_float(cell):.6g}" for cell in cells if not is_missing(cell))
         most = [f"{value} ({count:,})" for value, count in counts.most_common(MOST_VALUES)]
         listed = ", ".join(most) + f" and {len(counts) - len(most):,} others" * (len(counts) > len(most))
-        grid["values"].append(listed if column.choices else f"{column.low:.6g} to {column.high:.6g}")
-        grid["missing"].append(f"{len(cells) - counts.total():,} of {len(cells):,}")
-        grid["read as"].append(column.gap_words or "no value: the row is not predicted")
-    return Section("Conditions", words("data.conditions"), (Grid.of(grid),)) if columns else None
+        values = listed if column.choices else f"{column.low:.6g} to {column.high:.6g}"
+        missing = f"{len(cells) - counts.total():,} of {len(cells):,}"
+        grid.append((column.name, values, missing, column.gap_words or "no value: the row is not predicted"))
+    header = ("condition", "values", "missing", "read as")
+    return Section("Conditions", words("data.conditions"), (Grid(header, tuple(grid)),)) if columns else None
 
 
 def repeatability_section(page: Reported) -> Section | None:
@@ -88,10 +82,8 @@ def repeatability_section(page: Reported) -> Section | None:
         return None
     said = [f"{repeated(page.options, page.labelled)} in {sum(len(each.rows) for each in duplicates):,} rows."]
     for target, deviation in repeatability(page.options, page.labelled).items() if page.is_regression else ():
-        error = page.result["targets"][target]["scores"]["stack"].get("rmse")
-        few, numbers = few_repeated(page.labelled, page.task.targets.index(target)), shown_together([deviation, error])
-        facts = {"deviation": deviation, "error": error, "numbers": numbers, "few": few}
-        said.append(page.line("data.floor", target=target, copies=COPIES, **facts))
+        few = few_repeated(page.labelled, page.task.targets.index(target))
+        said.append(page.line("data.floor", target=target, copies=COPIES, deviation=deviation, few=few))
     if not page.is_regression:
         said += page.words("data.classes")
     return Section("Repeatability", tuple(said), tuple(replicates_grids(page)))
@@ -132,14 +124,12 @@ def use_section(page: Reported) -> Section | None:
         return None
     if is_on_page():
         return Section("How to use the model", words("use.on_page"))
-    level = page.confidence
-    if not page.is_regression:
-        level = None if page.model.trust is None or page.model.trust.class_sets is None else USUAL_CONFIDENCE
+    level = page.confidence if page.is_regression else USUAL_CONFIDENCE if page.trust.class_sets else None
     columns = page.model.conditions.columns
     given = {each.name: each.choices[0] if each.choices else f"{each.mean:.6g}" for each in columns}
     where, *commands = blocks("use.commands", page=page, level=level, conditions=given)
-    pairs = (command.split("\n", maxsplit=1) for command in commands)
-    return Section("How to use the model", (where,), commands=tuple((title, text) for title, text in pairs))
+    pairs = (command.partition("\n")[::2] for command in commands)
+    return Section("How to use the model", (where,), commands=tuple(pairs))
 
 
 def reproduce_section(page: Reported) -> Section:
@@ -156,7 +146,7 @@ def reproduce_section(page: Reported) -> Section:
 
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     scores_section,
-    predictions_section,
+    predictions.predictions_section,
     learning_section,
     data_section,
     conditions_section,
@@ -164,12 +154,12 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     trust_section,
     distance_section,
     time_section,
-    worst_section,
-    contributions_section,
-    pairs_section,
-    cliffs_section,
+    predictions.worst_section,
+    predictions.contributions_section,
+    predictions.pairs_section,
+    predictions.cliffs_section,
     training_section,
     use_section,
     reproduce_section,
 )
-LATE = {contributions_section, pairs_section, cliffs_section}  # they take seconds
+LATE = {predictions.contributions_section, predictions.pairs_section, predictions.cliffs_section}  # they take seconds

@@ -8,7 +8,7 @@ import shlex
 from functools import cache
 from typing import TYPE_CHECKING
 
-from graphormer_sepnorm.runs.numbers import counted, percent, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import counted, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.tasks import METRICS
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def environment() -> "Environment":
     jinja.filters |= {"counted": counted, "ends": shown_interval, "percent": percent, "shown": shown, "uri": data_uri}
     jinja.filters |= {"thousands": "{:,}".format, "begin": lambda text: f"{text[:1].upper()}{text[1:]}"}
     jinja.filters |= {"factor": lambda number: f"{float(f'{number:.2g}'):,.12g}", "quote": quoted}
+    jinja.filters["together"] = shown_together
     return jinja
 
 

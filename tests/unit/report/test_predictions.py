@@ -138,14 +138,14 @@ def test_structures_are_of_the_worst_and_of_evenly_chosen_others(monkeypatch):
 def test_a_roc_curve_and_precision_and_recall_by_hand():
     test = {"y": np.array([[0.0], [1], [1], [0], [NAN]]), "prediction": np.array([[0.1], [0.9], [0.2], [0.3], [1]])}
     page = reported(kind="classification", targets=("a",), test=test)
-    roc, precision = predictions.curve_charts(page, with_precision=True)
+    roc, precision = predictions.curve_charts(page)
     # by falling probability: positive, negative, positive, negative
     blue = [list(zip(*np.round(chart.lines["trend"], 2).tolist(), strict=True)) for chart in (roc, precision)]
     assert blue[0] == [(0, 0), (0, 0.5), (0.5, 0.5), (0.5, 1), (1, 1)]
     assert blue[1] == [(1, 0.5), (1, 0.67), (0.5, 0.5), (0.5, 1), (0, 1)]
     assert [chart.lines["guide"] for chart in (roc, precision)] == [([0, 1], [0, 1]), ([0, 1], [0.5, 0.5])]
     single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
-    assert not list(predictions.curve_charts(single, with_precision=True)), "undefined without both classes"
+    assert not list(predictions.curve_charts(single)), "undefined without both classes"
 
 
 TWO = [Dot(0.0, 1.0, "one", (0, 2)), Dot(10.0, 7.0, "two", (5, 9))]
