@@ -254,7 +254,7 @@ def distance_section(page: Reported) -> Section | None:
     parts = [part for part in trust["error_by_similarity"] if part["n"]]
     columns = {
         "similarity": [f"{part['from']:g} to {part['to']:g}" for part in parts],
-        "test molecules": [f"{part['n']:,}" for part in parts],
+        f"{page.test_word}molecules": [f"{part['n']:,}" for part in parts],
         f"mean {of}": shown_together(part["error"] for part in parts),
     }
     said, charts = page.words("trust.distance") + limits, tuple(distance_charts(page))

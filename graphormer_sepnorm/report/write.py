@@ -168,7 +168,8 @@ def report_folds(
     fitted = FittedTable(model, Stacked(values[None], values, np.zeros_like(values)), {})
     labels, folds = Labels(task, together.y, together.bounds), Folds(np.zeros(len(values), np.int64))
     trained = Trained(whole, fitted, MoleculeFeatures([]), labels, folds, table, options)
-    report_together(trained, result, together, {f"fold-{number}": each for number, each in enumerate(results)})
+    named = {f"fold-{number}": each for number, each in enumerate(results)}
+    report_together(trained, result | {"split": measures.OUT_OF_FOLD}, together, named)
 
 
 def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
