@@ -43,7 +43,8 @@ def verdict_of(page: Reported, target: str, facts: dict) -> dict:
     factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
     told = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(page, facts, scores)}
     against_mean = gain_of(facts["against_mean"], task.metric) if "against_mean" in facts else None
-    labels, calibration = page.labels.y[:, measures.columns_of(task)[target]], (None, "")
+    labels = page.labels.y[:, measures.columns_of(task)[target]]
+    calibration: tuple[float | None, str] = None, ""
     if task.kind == "classification":
         *pairs, of_which = page.most_labelled(task.targets.index(target))
         calibration = reliability.clear_error(*pairs), of_which
@@ -69,8 +70,8 @@ def verdict_of(page: Reported, target: str, facts: dict) -> dict:
 def to_tell(page: Reported, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
     """The metrics whose scores out of fold are told: for few test labels, or outside the interval of the test score."""
     scores, ranking = {name: each for name, each in out_of_fold.items() if each is not None}, facts.get("ranking", {})
-    intervals = {ranking.get("metric"): ranking.get("interval")}
-    intervals |= {page.task.metric: facts.get("interval", {}).get(measures.STACK)}
+    intervals = {page.task.metric: facts.get("interval", {}).get(measures.STACK)}
+    intervals[ranking.get("metric")] = ranking.get("interval")
     told = {name for name, ends in intervals.items() if ends and not ends[0] <= scores.get(name, ends[0]) <= ends[1]}
     told |= {"rmse" if "rmse" in scores else page.task.metric} if page.few(facts) else set()
     return [name for name in scores if name in told]

@@ -150,10 +150,10 @@ def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predic
     from sklearn.metrics import confusion_matrix  # its import takes seconds
 
     counts = confusion_matrix(measured.astype(int), predicted.astype(int), labels=range(len(names)))
-    columns = {
-        f"predicted {name}": [f"{count:,}" for count in each] for name, each in zip(names, counts.T, strict=True)
-    }
-    return Grid.of({"measured": names} | columns, caption)
+    columns: dict[str, Sequence[str]] = {"measured": names}
+    for name, column in zip(names, counts.T, strict=True):
+        columns[f"predicted {name}"] = [f"{count:,}" for count in column]
+    return Grid.of(columns, caption)
 
 
 def thresholds_grid(caption: str, names: Sequence[str], y: np.ndarray, probability: np.ndarray) -> Grid:

@@ -54,14 +54,14 @@ def scores_section(page: Reported) -> Section:
 
 def prediction_names(page: Reported) -> dict[str, str]:
     constant = "mean training label" if page.is_regression else "constant prediction"
-    return {measures.STACK: "prediction", measures.MEAN: constant}
+    return {measures.STACK: "prediction", "forest": "forest", measures.MEAN: constant}
 
 
 def folds_grid(page: Reported, target: str) -> Grid:
     """The scores of a target, a row per fold."""
     metric, folds = page.task.metric, [result["targets"][target] for result in page.results.values()]
     columns = {"fold": list(page.results), "labels": [measures.labels_words(fold, "label") for fold in folds]}
-    for name, title in ({"forest": "forest"} | prediction_names(page)).items():
+    for name, title in prediction_names(page).items():
         if all(name in fold["scores"] for fold in folds):
             lead = folds[0]["scores"][measures.STACK][metric]
             columns[title] = shown_together((fold["scores"][name][metric] for fold in folds), lead)
@@ -71,9 +71,8 @@ def folds_grid(page: Reported, target: str) -> Grid:
 def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
     """The ``scores_by_target`` of one, a row per prediction."""
     metric, reported, scores = page.task.metric, TASKS[page.task.kind].reported, facts["scores"]
-    bounds, decimals = facts.get("bounds", {}), {}
-    names, (out_of_fold, where) = prediction_names(page), page.out_of_fold(target)
-    titles = {name: f"only the {name}" for name in MEMBERS} | names
+    bounds, (out_of_fold, where), decimals = facts.get("bounds", {}), page.out_of_fold(target), {}
+    titles = prediction_names(page) | {name: f"only the {name}" for name in MEMBERS}
     if not page.is_regression:
         titles[measures.MEAN] += f": always {page.frequent_class(target)[1]}"
     members = [name for name in scores if name not in MEMBERS or len(scores) > 3]  # one member is the prediction

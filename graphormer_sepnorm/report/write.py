@@ -224,7 +224,8 @@ def pooled_trust(results: Sequence[dict], together: measures.Predicted) -> dict:
     trust: dict = {}
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     for name in ("coverage", "mean_width", "set_coverage", "one_class"):
-        if all(levels := [part.get(name) for part in parts]):
+        levels: list[dict] = [part.get(name, {}) for part in parts]
+        if all(levels):
             trust[name] = {level: mean_of_folds([each[level] for each in levels], counts) for level in levels[0]}
     if together.task.kind == "classification":
         stages = {"after": together.by_name[measures.STACK]}
