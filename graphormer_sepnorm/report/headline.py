@@ -62,7 +62,7 @@ def verdict_of(page: Reported, target: str, facts: dict) -> dict:
         "more": {METRICS[name].title: score for name, score in told.items()},  # scores out of fold, and of which labels
         "where": where,
         "is_worse": "warning" not in facts and against_mean is not None and against_mean.value < 0,  # than the mean
-        "held": (page.shares("coverage") or page.shares("set_coverage")).get(target),  # share of labels inside
+        "held": page.shares("coverage" if page.confidence else "set_coverage").get(target),  # share of labels inside
         "is_no_better": measures.MEAN in facts["scores"] and is_no_better(facts, task.metric),
     }
 
@@ -179,17 +179,10 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     several = [np.mean(known), np.std(known, ddof=1), min(known), max(known)] if len(known) > 1 else []
     numbers = [number for score, gain in rivals.values() for number in (score, *(gain or ()))]
     lead, (scores, where) = [*several, value][0], page.out_of_fold(target)
-    lines = page.words(
-        "headline.target",
-        facts=facts,
-        decimals=(decimals := decimals_for([*(interval or ()), *numbers, *several], lead)),
-        top=measures.top_words(facts.get("top", {})),
-        rivals=rivals,
-        folds=folds,
-        several=several,
-        out_of_fold=scores.get(metric),
-        where=where if to_tell(page, facts, scores) else "",
-    )
+    decimals = decimals_for([*(interval or ()), *numbers, *several], lead)
+    told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page, facts, scores) else ""}
+    told |= {"facts": facts, "rivals": rivals, "folds": folds, "several": several}
+    lines = page.words("headline.target", decimals=decimals, top=measures.top_words(facts.get("top", {})), **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
 
 

@@ -65,9 +65,11 @@ def over_time(
             near, labels = similarity[~np.isnan(similarity)], (calibrated or {}).get(str(target))
             larger = mannwhitneyu(errors, expected, alternative="greater").pvalue if len(expected) else np.nan
             outside = chance_of_holding(held, intervals, confidence, labels) if intervals else np.nan
-            means = errors.mean(), (predicted - measured).mean(), near.mean() if len(near) else np.nan
-            counts, coverage = (intervals, held), held / intervals if intervals else np.nan
-            periods.append((target, name, len(part), *means[:2], *counts, means[2], larger, outside, coverage))
+            period = {"target": target, "name": name, "n": len(part), "intervals": intervals, "held": held}
+            period |= {"error": errors.mean(), "bias": (predicted - measured).mean()}
+            period |= {"similarity": near.mean() if len(near) else np.nan, "chance_of_error": larger}
+            period |= {"chance_of_coverage": outside, "coverage": held / intervals if intervals else np.nan}
+            periods.append(period)
     return pd.DataFrame(periods, columns=PERIOD)
 
 

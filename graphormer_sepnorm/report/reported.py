@@ -146,11 +146,10 @@ class Reported(Trained):
         """The names of the classes 0 and 1 of a target; of one of several classes, "0" and "1"."""
         return ("0", "1") if self.adds_up else self.task.classes[place]
 
-    def labelled_pairs(self, place: int, predictions: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The known test labels of a target, and the predictions for them, or other predictions [M, T]."""
+    def labelled_pairs(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """The known test labels of a target, and the predictions for them."""
         labelled = ~np.isnan(self.test.y[:, place])
-        others = self.test.prediction if predictions is None else predictions
-        return self.test.y[labelled, place], others[labelled, place]
+        return self.test.y[labelled, place], self.test.prediction[labelled, place]
 
     def most_labelled(self, place: int) -> tuple[np.ndarray, np.ndarray, str]:
         """The ``labelled_pairs`` of a target of two classes, or those out of fold if they have more of the rarer class.

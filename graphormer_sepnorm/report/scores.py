@@ -180,12 +180,12 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
 def trust_section(page: Reported) -> Section | None:
     """The coverage of the intervals, or the calibration of the probabilities."""
     trust = page.result["trust"]
-    if page.results and not trust.keys() & {"coverage", "set_coverage", "brier"}:
-        return None
     if "coverage" in trust:
         return intervals_section(page)
     if "brier" in trust:
         return calibration_section(page)
+    if page.results and "set_coverage" not in trust:
+        return None
     if TASKS[page.task.kind].calibrated_by is None:
         return Section("Probabilities", page.words("trust.uncalibrated") + page.words("trust.sets"))
     return Section("Intervals", page.words("trust.no_intervals"))
@@ -234,7 +234,7 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
     text = "mean predicted probability {}\n{:.0f} % are positive"
     axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
     for place, target in enumerate(page.panels):
-        (y, after), (_, before) = page.labelled_pairs(place), page.labelled_pairs(place, page.test.plain)
+        (y, after), before = page.labelled_pairs(place), page.test.plain[~np.isnan(page.test.y[:, place]), place]
         if len(y):
             lines: dict[str, Line] = {"guide": DIAGONAL, "mean": binned(before, y), "trend": binned(after, y)}
             points = zip(*lines["trend"], strict=True)

@@ -145,21 +145,9 @@ def reproduce_section(page: Reported) -> Section:
 
 
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
-    scores_section,
-    predictions.predictions_section,
-    learning_section,
-    data_section,
-    conditions_section,
-    repeatability_section,
-    trust_section,
-    distance_section,
-    time_section,
-    predictions.worst_section,
-    predictions.contributions_section,
-    predictions.pairs_section,
-    predictions.cliffs_section,
-    training_section,
-    use_section,
-    reproduce_section,
+    *(scores_section, predictions.predictions_section, learning_section, data_section, conditions_section),
+    *(repeatability_section, trust_section, distance_section, time_section, predictions.worst_section),
+    *(predictions.contributions_section, predictions.pairs_section, predictions.cliffs_section),
+    *(training_section, use_section, reproduce_section),
 )
 LATE = {predictions.contributions_section, predictions.pairs_section, predictions.cliffs_section}  # they take seconds

@@ -220,7 +220,7 @@ def verdict(facts=FACTS, trust=TRUST, task=TASK, target="a", out_of_fold=({}, ""
     parts = {"task": task, "shares": lambda name: trust.get(name, {}).get("0.9", {}), "options": None}
     parts |= {"labels": SimpleNamespace(y=np.array([[8.1], [8.3], [9.9]]).repeat(2, axis=1)), "labelled": table()}
     parts |= {"out_of_fold": lambda target: out_of_fold, "most_labelled": lambda place: (*pairs, "")}
-    parts["few"] = reported({}).few
+    parts |= {"few": reported({}).few, "confidence": "0.9" if "coverage" in trust else None}
     return verdict_of(SimpleNamespace(**parts), target, facts)
 
 
