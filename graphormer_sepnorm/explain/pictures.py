@@ -112,7 +112,7 @@ def draw_plain(smiles: str, is_small: bool = False) -> bytes:
 
 def plain_svg(mol: Chem.Mol, size: tuple, bond_length: int = 34, **highlights: Any) -> str:
     canvas = rdMolDraw2D.MolDraw2DSVG(*size)
-    options = canvas.drawOptions()
+    options: Any = canvas.drawOptions()
     options.clearBackground, options.fixedBondLength = False, bond_length
     options.updateAtomPalette(PALETTE)
     options.setHighlightColour(CHANGED)
@@ -172,7 +172,7 @@ def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: 
         with one_molecule(explanation.smiles):
             mol = read_smiles(explanation.smiles)
             rdDepictor.Compute2DCoords(mol)
-            options = canvas.drawOptions()
+            options: Any = canvas.drawOptions()
             options.clearBackground, options.highlightRadius, options.fixedBondLength = False, 0.42, 42
             options.useBWAtomPalette()
             for number, atom in enumerate(mol.GetAtoms() if mol.GetNumAtoms() <= MOST_NUMBERED else (), 1):

@@ -180,7 +180,7 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     numbers = [number for score, gain in rivals.values() for number in (score, *(gain or ()))]
     lead, (scores, where) = [*several, value][0], page.out_of_fold(target)
     decimals = decimals_for([*(interval or ()), *numbers, *several], lead)
-    told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page, facts, scores) else ""}
+    told: dict = {"out_of_fold": scores.get(metric), "where": where if to_tell(page, facts, scores) else ""}
     told |= {"facts": facts, "rivals": rivals, "folds": folds, "several": several}
     lines = page.words("headline.target", decimals=decimals, top=measures.top_words(facts.get("top", {})), **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)

@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs no other file and no network: its parts, their words, and the layout.
+"""A report as one HTML page that needs no other file and no network: its parts and the layout.
 
-Words are macros in ``templates``. Jinja escapes all user input, such as column names, SMILES and paths. Pictures are
-embedded as images, in which browsers run no scripts. The policy of the page names its only script by its hash.
+Pictures are embedded as images, in which browsers run no scripts. The policy of the page names its only script by its
+hash.
 """
 
 import base64
