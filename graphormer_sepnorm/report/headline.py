@@ -129,12 +129,9 @@ def verdicts(page: Reported) -> tuple[str, ...]:
 def summary(page: Reported) -> str:
     if page.results:
         return page.line("scores.folds_summary")
-    keys, y, bounds = page.labelled.structures.keys, page.test.y, page.test.bounds
+    y, bounds = page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
-    only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
-    learnt = sum(row.split == "train" or not only_train for row in page.learnt)
-    one = "molecule" if len(set(keys)) == len(keys) else "row"
-    return page.line("headline.summary", learnt=learnt, tested=int(scored.any(axis=1).sum()), one=one)
+    return page.line("headline.summary", tested=int(scored.any(axis=1).sum()))
 
 
 def cards(page: Reported) -> tuple[Card, ...]:

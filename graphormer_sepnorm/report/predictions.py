@@ -24,7 +24,6 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS, at_bounds, roc_of
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, cuts_of, matched_changes
-from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.tables.labels import LabelledRow
 
 MOST_STRUCTURES = 300  # that appear in a chart: about 400 kB
@@ -36,7 +35,6 @@ EXPLAINED, MOST_ATOMS, SECONDS = 4, 70, 30
 CHANGES = 10
 MOST_PAIRED = 2_000  # molecules that are compared pairwise
 CLIFFS = 4
-SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
 
 
 def predictions_section(page: Reported) -> Section:
@@ -214,7 +212,7 @@ def value_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
         if (interval := page.interval(row, place)) is not None:
             yield of_target(page, f"{page.interval_name} of", place), interval
         if page.class_sets:
-            yield of_target(page, f"{SET_NAME} of", place), page.class_sets[place][row]
+            yield of_target(page, f"{percent(page.level)} set of", place), page.class_sets[place][row]
         yield of_target(page, "error of", place), page.difference(predicted, page.test.y[row, place], place)
 
 
@@ -230,7 +228,7 @@ def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
         place = int(values.argmax())
         yield fact, f"{names[place]} (probability {page.rounded(prediction[place], place)})"
     if page.class_sets:
-        yield SET_NAME, page.class_sets[0][row]
+        yield f"{percent(page.level)} set", page.class_sets[0][row]
 
 
 def neighbour(page: Reported, test_row: int) -> Molecule | None:

@@ -171,7 +171,7 @@ def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
     assert said in reported(tmp_path, results, lines)
 
 
-def test_similarities_of_all_folds_are_counted():
+def test_similarities_of_all_folds_are_counted(tmp_path):
     bins = [[{"from": 0.0, "to": 0.3, "n": n, "error": error}] for n, error in ((1, 0.5), (3, 0.1), (0, None))]
     facts = [{"unfamiliar": 1, "compared": 4, "error_by_similarity": part} for part in bins]
     results = [fold(0.4) | {"trust": part} for part in facts]
@@ -179,6 +179,7 @@ def test_similarities_of_all_folds_are_counted():
     assert (trust["unfamiliar"], trust["compared"]) == (3, 12)
     (found,) = trust["error_by_similarity"]
     assert (found["n"], found["error"]) == (4, pytest.approx(0.2))
+    assert "3 molecules get a warning" in reported(tmp_path, results, LINES), "there is no test set"
 
 
 def test_the_tested_rows_of_all_folds_are_in_the_order_of_the_table():
