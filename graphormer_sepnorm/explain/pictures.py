@@ -5,7 +5,7 @@ Every picture is a grid of panels; a panel has the prediction as caption, the mo
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,6 @@ LONGEST_TEXT = 52
 LONGEST_CAPTION = 33  # characters of LARGE_TEXT that fit into a panel
 MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
-LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
 # Darker than RDKit's: they can be read on white, and on black once a dark theme has inverted their lightness.
 PALETTE = {9: (0.0, 0.45, 0.45), 15: (0.7, 0.35, 0.0), 16: (0.55, 0.45, 0.0), 17: (0.0, 0.5, 0.05)}
 CHANGED = (1.0, 0.8, 0.5)  # colour of atoms in which two molecules differ
@@ -113,8 +112,10 @@ def draw_plain(smiles: str, is_small: bool = False) -> bytes:
 
 def plain_svg(mol: Chem.Mol, size: tuple, bond_length: int = 34, **highlights: Any) -> str:
     canvas = rdMolDraw2D.MolDraw2DSVG(*size)
-    set_look(canvas, {"clearBackground": False, "fixedBondLength": bond_length})
-    canvas.drawOptions().setHighlightColour(CHANGED)
+    options: Any = canvas.drawOptions()
+    options.clearBackground, options.fixedBondLength = False, bond_length
+    options.updateAtomPalette(PALETTE)
+    options.setHighlightColour(CHANGED)
     rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol, **highlights)
     canvas.FinishDrawing()
     return canvas.GetDrawingText()
@@ -137,14 +138,6 @@ def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
             bonds = [bond for bond, both in ends.items() if not both <= kept]
             pictures.append(plain_svg(mol, PAIR, highlightAtoms=atoms, highlightBonds=bonds).encode())
     return pictures[0], pictures[1]
-
-
-def set_look(canvas: rdMolDraw2D.MolDraw2D, look: Mapping[str, bool | float]) -> None:
-    """Sets the colours of atoms, and options of RDKit's drawing by their names."""
-    options = canvas.drawOptions()
-    options.updateAtomPalette(PALETTE)
-    for name, value in look.items():
-        setattr(options, name, value)
 
 
 def check_drawing(out: Path, panels: int) -> None:
@@ -179,8 +172,9 @@ def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: 
         with one_molecule(explanation.smiles):
             mol = read_smiles(explanation.smiles)
             rdDepictor.Compute2DCoords(mol)
-            set_look(canvas, LOOK)
-            canvas.drawOptions().useBWAtomPalette()
+            options: Any = canvas.drawOptions()
+            options.clearBackground, options.highlightRadius, options.fixedBondLength = False, 0.42, 42
+            options.useBWAtomPalette()
             for number, atom in enumerate(mol.GetAtoms() if mol.GetNumAtoms() <= MOST_NUMBERED else (), 1):
                 atom.SetProp("atomNote", str(number))
             canvas.SetOffset(left, top + CAPTION_HEIGHT)

@@ -18,7 +18,8 @@ from graphormer_sepnorm.predict.predictors import Predictions, compute_all
 from graphormer_sepnorm.project import log as logs
 from graphormer_sepnorm.project.export import PROSPECTIVE
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
-from graphormer_sepnorm.report.page import ReportPage, line, render
+from graphormer_sepnorm.report.page import ReportPage, render
+from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.report.write import predicted_together
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted
@@ -305,14 +306,16 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
         of_bounds.append(line("time.tested", before=model.name, after=whole.path.name, folders=[model.run, whole]))
     progress.say([*sentences, *of_bounds])
     part = section(periods, reference, expected, error_words(model.model.task), logs.CONFIDENCE)
-    title = f"{whole.path.name}: {', '.join(periods) or 'no new molecules'}"
+    title = f"{whole.path.name}: {', '.join(periods.target.unique()) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
     page = ReportPage(title, summary, notes=(*sentences, *of_bounds), sections=(part,))
     write_atomically(whole.path / PAGE, render(page))
-    facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in periods.items()}
-    known = {name: [{n: v for n, v in each.items() if v == v} for each in parts] for name, parts in facts.items()}
-    return known, sentences
+    facts = {
+        str(target): [{n: v for n, v in each.items() if v == v} for each in part.to_dict("records")]
+        for target, part in periods.set_index("target").groupby(level=0, sort=False)
+    }
+    return facts, sentences
 
 
 def checked_of(lines: list[dict[str, str]]) -> list[Checked]:

@@ -1,32 +1,20 @@
 """The top of a report: the verdict on each target, a paragraph, cards with the most important numbers, and warnings."""
 
 import re
-import statistics
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.page import Card, line, metric_words, words
+from graphormer_sepnorm.report.page import Card
 from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.words import metric_words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model import reliability
-from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, are_many, is_no_better, usual_confidence
-from graphormer_sepnorm.table_model.scores import (
-    FEW_TESTED,
-    MEAN,
-    PERCENTILES,
-    RESAMPLES,
-    RIVALS,
-    STACK,
-    columns_of,
-    informative,
-    label_word,
-    labels_words,
-    top_words,
-)
+from graphormer_sepnorm.table_model import scores as measures
+from graphormer_sepnorm.table_model.reliability import are_many, is_no_better
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
@@ -48,23 +36,20 @@ FLAT = 0.6  # slope of predicted against measured values below which extremes ar
 
 def verdict_of(page: Reported, target: str, facts: dict) -> dict:
     """The facts of the verdict on a target, from its ``Predicted.by_target``."""
-    task, trust = page.task, page.result["trust"]
+    task, scale, rmse = page.task, scale_of(page.task, target), facts["scores"][measures.STACK].get("rmse")
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
-    level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
-    held = sets if level is None else trust["coverage"][level].get(target)
-    rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
-    factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
     deviation = repeatability(page.options, page.labelled).get(target) or None
     decimals, (scores, where) = decimals_for([rmse, deviation], rmse), page.out_of_fold(target)
-    more = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(task, facts, scores)}
-    change: float = 0 if "warning" in facts else facts.get("against_mean", {}).get("difference") or 0
+    factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
+    told = {name: shown(scores[name], decimals if name in IN_UNITS else 2) for name in to_tell(page, facts, scores)}
+    against_mean = gain_of(facts["against_mean"], task.metric) if "against_mean" in facts else None
+    labels = page.labels.y[:, measures.columns_of(task)[target]]
     calibration: tuple[float | None, str] = None, ""
     if task.kind == "classification":
         *pairs, of_which = page.most_labelled(task.targets.index(target))
         calibration = reliability.clear_error(*pairs), of_which
-    rival = "the mean label" if page.is_regression else "the same probability for every molecule"
     return {
-        "title": page.title_of(target) if len(page.result["targets"]) > 1 else None,
+        "target": target,
         "facts": facts,  # with the reason, ``warning``, if its labels say nothing
         "ranks": strength(ranking),  # "" where the order may be chance; None without an interval
         "ranking": ranking | {"title": METRICS[ranking["metric"]].title},  # the score of the order
@@ -72,24 +57,23 @@ def verdict_of(page: Reported, target: str, facts: dict) -> dict:
         "repeats": deviation,  # of replicate measurements
         "decimals": decimals,
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
-        "example": apart(scale, factor, page.labels.y[:, columns_of(task)[target]]) if factor and falls(scale) else (),
+        "example": apart(scale, factor, labels) if factor and falls(scale) else (),
         "calibration": calibration,  # mean error of probabilities, and of which
-        "more": {METRICS[name].title: score for name, score in more.items()},  # scores out of fold, and of which labels
+        "more": {METRICS[name].title: score for name, score in told.items()},  # scores out of fold, and of which labels
         "where": where,
-        "few": few_words([facts], page.result) if "warning" not in facts else "",
-        "is_worse": change != 0 and (change < 0) == METRICS[task.metric].higher_is_better,  # than the mean
-        "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
-        "held": held,  # share of labels inside
-        "rival": rival if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
+        "is_worse": "warning" not in facts and against_mean is not None and against_mean.value < 0,  # than the mean
+        "held": page.shares("coverage" if page.confidence else "set_coverage").get(target),  # share of labels inside
+        "is_no_better": measures.MEAN in facts["scores"] and is_no_better(facts, task.metric),
     }
 
 
-def to_tell(task: TaskConfig, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
+def to_tell(page: Reported, facts: dict, out_of_fold: Mapping[str, float | None]) -> list[str]:
     """The metrics whose scores out of fold are told: for few test labels, or outside the interval of the test score."""
     scores, ranking = {name: each for name, each in out_of_fold.items() if each is not None}, facts.get("ranking", {})
-    intervals = {task.metric: facts.get("interval", {}).get(STACK), ranking.get("metric"): ranking.get("interval")}
+    intervals = {page.task.metric: facts.get("interval", {}).get(measures.STACK)}
+    intervals[ranking.get("metric")] = ranking.get("interval")
     told = {name for name, ends in intervals.items() if ends and not ends[0] <= scores.get(name, ends[0]) <= ends[1]}
-    told |= {"rmse" if "rmse" in scores else task.metric} if informative(facts) < FEW_TESTED else set()
+    told |= {"rmse" if "rmse" in scores else page.task.metric} if page.few(facts) else set()
     return [name for name in scores if name in told]
 
 
@@ -139,120 +123,82 @@ def gain_of(facts: dict, metric: str) -> Estimate | None:
 
 def verdicts(page: Reported) -> tuple[str, ...]:
     each = (verdict_of(page, target, facts) for target, facts in page.scored.items())
-    return tuple(line("headline.verdict", verdict=verdict, test=page.test_word) for verdict in each)
+    return tuple(page.line("headline.verdict", verdict=verdict) for verdict in each)
 
 
 def summary(page: Reported) -> str:
-    titles = list(map(page.title_of, page.result["targets"]))
     if page.results:
-        facts = {"molecules": len(page.tested), "folds": max(len(page.folds), len(page.results))}
-        return line("scores.folds_summary", kind=page.task.kind, titles=titles, options=page.options, **facts)
-    members, keys = [*page.model.members, *page.fitted.left_out], page.labelled.structures.keys
+        return page.line("scores.folds_summary")
     y, bounds = page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
-    only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
-    learnt = sum(row.split == "train" or not only_train for row in page.learnt)
-    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum()), "members": members}
-    one = "molecule" if len(set(keys)) == len(keys) else "row"
-    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, **counts)
+    return page.line("headline.summary", tested=int(scored.any(axis=1).sum()))
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
     """A card for the mean score of several targets, one for each target, and those for the reliability."""
-    count, trust, all_cards = len(page.result["targets"]), page.result["trust"], []
-    if count > 1:
-        forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
-        value, rival = shown_together([page.result["value"], forest], page.result["value"])
-        std = np.array(page.task.std)
-        differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
-        left_out = list(map(page.title_of, page.result.get("left_out", {})))
-        lines = words("headline.mean", forest=None if forest is None else rival, differ=differ, left_out=left_out)
-        title = f"Mean of {counted(count - len(left_out), 'target')}"
-        all_cards.append(Card(title, value, metric_words(page.task.metric), lines))
-    tested = {name: each["n"] for name, each in page.result["targets"].items()}
-    all_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
-    if (level := page.confidence) is not None:
-        widths = trust["mean_width"][level]
+    targets, metric, found = page.result["targets"], page.task.metric, []
+    if len(targets) > 1:
+        forest = page.result.get("baseline", {}).get("random_forest", {}).get(metric)
+        numbers = shown_together([page.result["value"], forest], page.result["value"])
+        lines = page.words("headline.mean", forest=None if forest is None else numbers[-1], most=DIFFERENT_SCALES)
+        title = f"Mean of {counted(len(targets) - len(page.result.get('left_out', {})), 'target')}"
+        found.append(Card(title, numbers[0], metric_words(metric), lines))
+    found += [target_card(page, target, facts) for target, facts in page.scored.items()]
+    if page.confidence is not None:
+        widths = page.shares("mean_width")
         width = next(iter(widths.values())) if len(widths) == 1 else None
         factor = 10 ** (width / 2) if width is not None and is_logarithm(page.task, next(iter(widths))) else None
-        lines = words("headline.coverage", level=float(level), width=width, factor=factor)
-        all_cards.append(Card("Intervals", percent(mean_of(trust["coverage"][level], tested)), "", lines))
-    sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
-    if any(share is not None for share in sets.values()):
-        facts = {"single": mean_of(single, tested), "test": page.test_word}
-        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), **facts)
-        all_cards.append(Card("Sets of classes", percent(mean_of(sets, tested)), "", lines))
-    return (*all_cards, *accuracy_cards(page))
+        lines = page.words("headline.coverage", width=width, factor=factor)
+        found.append(Card("Intervals", percent(page.mean_share("coverage")), "", lines))
+    if any(share is not None for share in page.shares("set_coverage").values()):
+        found.append(Card("Sets of classes", percent(page.mean_share("set_coverage")), "", page.words("headline.sets")))
+    if len(targets) == 1 and not page.is_regression:
+        ((target, facts),), y = targets.items(), page.test.y[~np.isnan(page.test.y).any(axis=1)]
+        place, name = page.frequent_class(target)
+        share = float(y[:, place].mean() if page.adds_up else (y == place).mean())
+        correct = facts["scores"][measures.STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
+        lines = page.words("headline.accuracy", name=name, share=share)
+        found.append(Card("Correct classes", percent(correct), "", lines))
+    return tuple(found)
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
     """The score of one and its rivals, the mean over the folds that have one, and the score out of fold if told."""
-    metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
-    names = {"forest": "Forest", MEAN: f"Always predicting {'the mean' if page.is_regression else 'one probability'}"}
-    rivals = [
-        (names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
-        for against, rival in RIVALS.items()
+    metric = page.task.metric
+    value, interval = facts["scores"][measures.STACK][metric], facts.get("interval", {}).get(measures.STACK)
+    rivals = {
+        rival: (facts["scores"][rival][metric], gain_of(facts[against], metric))
+        for against, rival in measures.RIVALS.items()
         if against in facts and "warning" not in facts
-    ]
-    folds = {name: fold["targets"][target]["scores"][STACK][metric] for name, fold in page.results.items()}
+    }
+    folds = {name: fold["targets"][target]["scores"][measures.STACK][metric] for name, fold in page.results.items()}
     known = [score for score in folds.values() if score is not None]
-    several = [statistics.fmean(known), statistics.stdev(known), min(known), max(known)] if len(known) > 1 else []
-    interval, (lead, *_) = facts.get("interval", {}).get(STACK), [*several, value]
-    numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
-    decimals, (scores, where) = decimals_for([*(interval or ()), *numbers, *several], lead), page.out_of_fold(target)
-    told = {"out_of_fold": scores.get(metric), "where": where if to_tell(page.task, facts, scores) else ""}
-    missing = [name for name, score in folds.items() if score is None]
-    context: dict = {"facts": facts, "top": top_words(facts.get("top", {})), "rivals": rivals, "folds": len(known)}
-    context |= {"several": several, "missing": missing, "together": value if page.results else None}
-    context |= {"labels": labels_words(facts, label_word(page.result)), "metric": page.metric}
-    lines = words("headline.target", decimals=decimals, **context, **told)
+    several = [np.mean(known), np.std(known, ddof=1), min(known), max(known)] if len(known) > 1 else []
+    numbers = [number for score, gain in rivals.values() for number in (score, *(gain or ()))]
+    lead, (scores, where) = [*several, value][0], page.out_of_fold(target)
+    decimals = decimals_for([*(interval or ()), *numbers, *several], lead)
+    told: dict = {"out_of_fold": scores.get(metric), "where": where if to_tell(page, facts, scores) else ""}
+    told |= {"facts": facts, "rivals": rivals, "folds": folds, "several": several}
+    lines = page.words("headline.target", decimals=decimals, top=measures.top_words(facts.get("top", {})), **told)
     return Card(page.title_of(target), shown(lead, decimals), metric_words(metric), lines)
-
-
-def mean_of(shares: dict[str, float | None], labels: Mapping[str, int]) -> float:
-    """The share of the labels of all targets that have one, from their numbers."""
-    counts = {name: labels.get(name, 0) for name, share in shares.items() if share is not None}
-    return sum((shares[name] or 0) * count for name, count in counts.items()) / max(sum(counts.values()), 1)
-
-
-def accuracy_cards(page: Reported) -> Iterator[Card]:
-    """A card on the share of correct classes of a single classification."""
-    if page.is_regression or len(page.result["targets"]) > 1:
-        return
-    ((target, facts),), y = page.result["targets"].items(), page.test.y[~np.isnan(page.test.y).any(axis=1)]
-    place, name = page.frequent_class(target)
-    share = y[:, place].mean() if page.adds_up else (y == place).mean()
-    correct = facts["scores"][STACK]["multiclass-accuracy" if page.adds_up else "accuracy"]
-    lines = words("headline.accuracy", name=name, share=float(share), test=page.test_word)
-    yield Card("Correct classes", percent(correct), "", lines)
 
 
 def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
-    result, targets, options = page.result, page.result["targets"], page.options
-    by_member = zip(page.model.members, page.model.weights, strict=True)
-    idle = [name for name, weights in by_member if not weights.any()]
+    idle = [name for name, weights in zip(page.model.members, page.model.weights, strict=True) if not weights.any()]
     logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
-    remarks = known_words(result), *of_labels(options, page.labelled), *reliability.low_coverage(result)
-    others = {page.title_of(name): facts for name, facts in targets.items() if name not in page.scored}
-    warnings = {title: facts["warning"] for title, facts in others.items() if "warning" in facts}
-    few = few_words(targets.values(), result)
+    of_table = known_words(page.result), *of_labels(page.options, page.labelled)
+    remarks = [*of_table, *reliability.low_coverage(page.result)]
     return (
-        *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
-        *words("headline.few", page=page, warnings=warnings, tested=few, enough=FEW_LEARNT),
+        *page.words("headline.members", idle=idle, minutes=seconds / 60),
+        *page.words("headline.few", enough=FEW_LEARNT),
         *(f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
-        *(words("scores.folds_note", is_final=options.final, members=len(page.model.members)) if page.results else ()),
+        *(page.words("scores.folds_note") if page.results else ()),
     )
-
-
-def few_words(targets: Collection[dict], result: dict) -> str | None:
-    """The labels of that of these targets of a result with the fewest, if they are few."""
-    least = min(targets, key=informative, default=None)
-    return labels_words(least, label_word(result)) if least and informative(least) < FEW_TESTED else None
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:
@@ -263,7 +209,7 @@ def of_probabilities(page: Reported) -> Iterator[str]:
         if score is not None and score > constant and "warning" not in page.result["targets"][target]:
             scores = shown_together([score, constant])
             if scores[0] != scores[1]:
-                yield line("headline.probabilities", title=page.title_of(target), scores=scores, test=page.test_word)
+                yield page.line("headline.probabilities", target=target, scores=scores)
 
 
 def of_salts(page: Reported) -> Iterator[str]:
@@ -272,8 +218,7 @@ def of_salts(page: Reported) -> Iterator[str]:
     several = np.array(["." in smiles.split(None, 1)[0] for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
-        means = shown_together([salts.mean(), others.mean()])
-        yield line("headline.salts", count=len(salts), errors=means, test=page.test_word)
+        yield page.line("headline.salts", count=len(salts), errors=shown_together([salts.mean(), others.mean()]))
 
 
 def resampled_slope(x: np.ndarray, y: np.ndarray) -> Estimate | None:
@@ -281,8 +226,8 @@ def resampled_slope(x: np.ndarray, y: np.ndarray) -> Estimate | None:
     drawn, value = evenly(len(x), MOST_DRAWN), slope_of(x, y)
     if len(drawn) < LEAST_DRAWN or not np.isfinite(value):
         return None
-    samples = np.random.default_rng(0).choice(drawn, (RESAMPLES, len(drawn)))
-    low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], PERCENTILES)
+    samples = np.random.default_rng(0).choice(drawn, (measures.RESAMPLES, len(drawn)))
+    low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], measures.PERCENTILES)
     return Estimate(value, float(low), float(high))
 
 
@@ -294,34 +239,35 @@ def slope_of(x: np.ndarray, y: np.ndarray) -> float:
     return float(centred @ y / (centred @ centred))
 
 
-def known_pairs(page: Reported) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
-    """Each target of a regression with its place, and its exact training labels with their predictions out of fold."""
+def slopes(page: Reported) -> Iterator[tuple[str, int, Estimate | None, float]]:
+    """Each target of a regression with its place, and slopes of exact training labels and predictions out of fold.
+
+    The first is that of labels against predictions, the other that of predictions against labels.
+    """
     rows, labels = page.folds.predicted, page.labels
     for place, target in enumerate(page.task.targets if page.is_regression else ()):
         y, predicted = labels.y[:, place], page.fitted.out_of_fold.values[rows, place]
-        if labels.bounds is not None:
-            bounded = int(is_bounded(y, labels.bounds[:, place]).sum())
-            if are_many(bounded, int(np.isfinite(y).sum())):  # exact labels have another slope than all
-                continue
-        both = np.isfinite(y[rows]) & np.isfinite(predicted)
-        yield target, place, y[rows][both], predicted[both]
+        bounded = 0 if labels.bounds is None else int(is_bounded(y, labels.bounds[:, place]).sum())
+        if not are_many(bounded, int(np.isfinite(y).sum())):  # otherwise, exact labels have another slope than all
+            both = np.isfinite(y[rows]) & np.isfinite(predicted)
+            y, predicted = y[rows][both], predicted[both]
+            yield target, place, resampled_slope(predicted, y), slope_of(y, predicted)
 
 
 def of_bias(page: Reported) -> Iterator[str]:
     """A warning for each target of a regression with a strong bias, out of fold or on the test molecules."""
-    for target, place, y, predicted in known_pairs(page):
-        tested, of_tested = page.labelled_pairs(place)
-        slopes = {"out of fold": resampled_slope(predicted, y)}
+    for target, place, out_of_fold, _ in slopes(page):
+        found = {"out of fold": out_of_fold}
         if not page.results:
-            slopes["on the test molecules"] = resampled_slope(of_tested.astype(np.float64), tested)
-        for where, slope in slopes.items():
+            tested, predicted = page.labelled_pairs(place)
+            found["on the test molecules"] = resampled_slope(predicted.astype(np.float64), tested)
+        for where, slope in found.items():
             if slope is not None and slope.is_biased:
-                yield line("headline.bias", target=target, slope=slope, where=where)
+                yield page.line("headline.bias", target=target, slope=slope, where=where)
 
 
 def of_extremes(page: Reported) -> Iterator[str]:
     """A paragraph for each target of a regression whose predictions miss extreme values without being biased."""
-    for target, _, y, predicted in known_pairs(page):
-        slope, spread = resampled_slope(predicted, y), slope_of(y, predicted)
+    for target, _, slope, spread in slopes(page):
         if spread < FLAT and not (slope is not None and slope.is_biased):
-            yield line("headline.extremes", target=target, spread=spread, slope=slope)
+            yield page.line("headline.extremes", target=target, spread=spread, slope=slope)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,20 +14,21 @@ from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.training_rows import TrainingRows, decimals_of
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.report.page import Picture, line
+from graphormer_sepnorm.report.page import Picture
+from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model import scores as measures
+from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
-from graphormer_sepnorm.table_model.scores import columns_of, rarer_class, scores_of, test_word
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores
-from graphormer_sepnorm.training.experiment import Scores
 
 CUT = 0.5  # probability from which on a molecule is predicted as class 1
 
@@ -47,10 +50,17 @@ class Trained:
 class Reported(Trained):
     """A trained model with its scores on test molecules."""
 
-    test: Scores
-    plain: np.ndarray  # predictions [M, T] before calibration
+    test: StackScores
     looked: ComparedMolecules
     results: Mapping[str, dict] = field(default_factory=dict)  # of folds by name, if all their rows are the test rows
+
+    def words(self, name: str, /, **facts: object) -> tuple[str, ...]:
+        """The paragraphs of a macro that describes this."""
+        return words(name, page=self, **facts)
+
+    def line(self, name: str, /, **facts: object) -> str:
+        """The only paragraph of a macro that describes this."""
+        return line(name, page=self, **facts)
 
     @property
     def model(self) -> TableModel:
@@ -75,7 +85,7 @@ class Reported(Trained):
 
     @property
     def test_word(self) -> str:
-        return test_word(self.result)
+        return measures.test_word(self.result)
 
     @property
     def panels(self) -> tuple[str, ...]:
@@ -103,12 +113,25 @@ class Reported(Trained):
     def tested(self) -> list[LabelledRow]:
         return self.labelled.rows if self.results else self.labelled.of_split("test")
 
+    def labels_of(self, facts: dict) -> str:
+        """The number of scored labels in ``Predicted.by_target``, in words."""
+        return measures.labels_words(facts, measures.label_word(self.result))
+
+    def few(self, *targets: dict) -> str | None:
+        """The labels of that target with the fewest, of all or of these ``Predicted.by_target``, if they are few."""
+        least = min(targets or self.result["targets"].values(), key=measures.informative)
+        return self.labels_of(least) if measures.informative(least) < measures.FEW_TESTED else None
+
     def networks(self) -> list[RunFolder]:
         return self.run.members() if "networks" in self.result.get("members", ()) else []
 
     def title_of(self, target: str) -> str:
         """The name of a target in the result, for users: several classes have that of their column."""
         return self.options.targets[0] if self.adds_up else target
+
+    @property
+    def titles(self) -> list[str]:
+        return list(map(self.title_of, self.result["targets"]))
 
     def tested_name(self, row: int) -> str:
         """The ``name_of`` a test molecule, with the fold in which it was tested."""
@@ -123,11 +146,10 @@ class Reported(Trained):
         """The names of the classes 0 and 1 of a target; of one of several classes, "0" and "1"."""
         return ("0", "1") if self.adds_up else self.task.classes[place]
 
-    def labelled_pairs(self, place: int, predictions: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The known test labels of a target, and the predictions for them, or other predictions [M, T]."""
+    def labelled_pairs(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """The known test labels of a target, and the predictions for them."""
         labelled = ~np.isnan(self.test.y[:, place])
-        others = self.test.prediction if predictions is None else predictions
-        return self.test.y[labelled, place], others[labelled, place]
+        return self.test.y[labelled, place], self.test.prediction[labelled, place]
 
     def most_labelled(self, place: int) -> tuple[np.ndarray, np.ndarray, str]:
         """The ``labelled_pairs`` of a target of two classes, or those out of fold if they have more of the rarer class.
@@ -149,12 +171,12 @@ class Reported(Trained):
         """
         if self.results:
             return {}, ""
-        rows, columns = self.folds.predicted, columns_of(self.task)[target]
+        rows, columns = self.folds.predicted, measures.columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
         labelled = ~np.isnan(y).all(axis=1)
-        rarer = None if self.is_regression else rarer_class(self.task, columns, y[labelled])
+        rarer = None if self.is_regression else measures.rarer_class(self.task, columns, y[labelled])
         where = line("shared.where", labels=int(labelled.sum()), rarer=rarer, is_training=self.folds.predict_all)
-        scores = scores_of(self.task, y[labelled], values[labelled])
+        scores = measures.scores_of(self.task, y[labelled], values[labelled])
         if self.labels.bounds is not None:
             bounded = bound_scores(y[:, 0], self.labels.bounds[rows, columns][:, 0], values[:, 0])
             scores |= asdict(bounded) if bounded else {}
@@ -162,7 +184,7 @@ class Reported(Trained):
 
     def frequent_class(self, target: str) -> tuple[int, str]:
         """The number and the name of the most frequent class of a target in training."""
-        means = np.nanmean(self.labels.y[:, columns_of(self.task)[target]], axis=0)
+        means = np.nanmean(self.labels.y[:, measures.columns_of(self.task)[target]], axis=0)
         place = int(means.argmax() if self.adds_up else means[0] >= CUT)
         names = self.options.classes if self.adds_up else self.classes_of(self.task.targets.index(target))
         return place, names[place]
@@ -183,14 +205,10 @@ class Reported(Trained):
     @cached_property
     def replicates(self) -> dict[tuple[int, str], list[LabelledRow]]:
         """The rows that were averaged to one, by the number and the split of the first."""
-        groups: dict[tuple[int, str], list[LabelledRow]] = {}
-        for duplicate in self.labelled.duplicates if self.labelled.measured else ():
-            by_split: dict[str, list[LabelledRow]] = {}
-            for place in duplicate.rows:
-                row = self.labelled.measured[place]
-                by_split.setdefault(row.split, []).append(row)
-            groups |= {(same[0].number, split): same for split, same in by_split.items()}
-        return groups
+        measured, split = self.labelled.measured, attrgetter("split")
+        duplicates = ([measured[place] for place in each.rows] for each in self.labelled.duplicates if measured)
+        groups = [list(same) for rows in duplicates for _, same in groupby(sorted(rows, key=split), split)]
+        return {(same[0].number, same[0].split): same for same in groups}
 
     def bound(self, text: str, place: int) -> str:
         """A censored label of a target with the decimals of the labels, and with more if its bound needs more."""
@@ -211,15 +229,15 @@ class Reported(Trained):
 
     @property
     def interval_name(self) -> str:
-        return f"{percent(float(self.confidence or 0))} interval"
+        return f"{percent(self.level)} interval"
 
     @cached_property
     def class_sets(self) -> list[list[str]]:
         """The sets of the test molecules by target as texts, at the usual confidence; empty without sets."""
         if self.results or (sets := self.trust.class_sets) is None:
             return []
-        arguments = self.test.prediction, float(USUAL_CONFIDENCE)
-        return [sets.texts(group, *arguments, names) for group, names in enumerate(self.task.classes)]
+        prediction = self.test.prediction
+        return [sets.texts(group, prediction, self.level, names) for group, names in enumerate(self.task.classes)]
 
     def rounded(self, value: float, place: int) -> str:
         return shown(float(value), self.decimals[place])
@@ -241,13 +259,27 @@ class Reported(Trained):
     def confidence(self) -> str | None:
         return usual_confidence(self.result["trust"])
 
+    @property
+    def level(self) -> float:
+        """The confidence level of intervals, or of sets of classes."""
+        return float(self.confidence or USUAL_CONFIDENCE)
+
+    def shares(self, name: str) -> dict[str, float | None]:
+        """A part of the trust at the confidence level, such as "coverage", by target; empty if there is none."""
+        return self.result["trust"].get(name, {}).get(self.confidence or USUAL_CONFIDENCE, {})
+
+    def mean_share(self, name: str) -> float:
+        """The mean of ``shares`` over the labels of all targets that have one."""
+        known = {target: share for target, share in self.shares(name).items() if share is not None}
+        return float(np.average([*known.values()], weights=[self.result["targets"][target]["n"] for target in known]))
+
     @cached_property
     def interval_ends(self) -> np.ndarray:
         """The ends of the intervals of the test molecules at ``confidence``: [M, T, 2]; NaN without intervals."""
         prediction = self.test.prediction
         if self.results or self.confidence is None or self.trust.intervals is None:
             return np.full((*prediction.shape, 2), np.nan)
-        ends = self.trust.intervals.ends(float(self.confidence), prediction, self.test.spread, self.task.limits)
+        ends = self.trust.intervals.ends(self.level, prediction, self.test.spread, self.task.limits)
         return np.stack(ends, axis=-1)
 
 
@@ -262,8 +294,3 @@ def plain_picture(smiles: str) -> Picture | None:
 def worst_first(errors: np.ndarray) -> np.ndarray:
     """The places of errors [M], the largest first, unknown ones last."""
     return np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
-
-
-def constant_words(task: TaskConfig) -> str:
-    """The name of the prediction without a model, which is the mean training label for all molecules."""
-    return "constant prediction" if TASKS[task.kind].predicts_probabilities else "mean training label"

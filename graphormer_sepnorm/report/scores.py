@@ -10,41 +10,20 @@ import numpy as np
 from graphormer_sepnorm.chem.fingerprints import RADIUS, SIZE
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import UNUSUAL, evenly, symbol_of
-from graphormer_sepnorm.report.headline import few_words, gain_of
-from graphormer_sepnorm.report.page import (
-    DIAGONAL,
-    MOST_POINTS,
-    UNIT,
-    Axis,
-    Chart,
-    Dot,
-    Grid,
-    Line,
-    Section,
-    line,
-    words,
-)
-from graphormer_sepnorm.report.reported import Reported, Trained, constant_words
+from graphormer_sepnorm.report.charts import DIAGONAL, MOST_DOTS, UNIT, Axis, Chart, Dot, Line
+from graphormer_sepnorm.report.headline import gain_of
+from graphormer_sepnorm.report.page import Grid, Section
+from graphormer_sepnorm.report.reported import Reported, Trained
+from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
+from graphormer_sepnorm.table_model import scores as measures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, completed, fit_machines
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
-from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
-from graphormer_sepnorm.table_model.scores import (
-    FEW_TESTED,
-    MEAN,
-    RESAMPLES,
-    STACK,
-    columns_of,
-    interval,
-    labels_words,
-    or_none,
-    paired_difference,
-    resampled,
-)
+from graphormer_sepnorm.table_model.reliability import CURVE, coverage_curve, error_words
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import log_likelihoods
@@ -68,46 +47,51 @@ def scores_section(page: Reported) -> Section:
         members[f"{'mean ' * (len(targets) > 1)}out-of-fold {page.metric}"] = errors
         grids.append(Grid.of(members | {"description": list(described.values())}, "members"))
     if page.results:
-        return Section("Scores", words("scores.folds", metric=page.metric, is_final=page.options.final), tuple(grids))
-    facts = {"members": len(weights), "few": few_words(targets.values(), page.result), "only": described}
-    return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
+        return Section("Scores", page.words("scores.folds"), tuple(grids))
+    said = page.words("scores.scores", resamples=measures.RESAMPLES, described=described)
+    return Section("Scores", said, tuple(grids))
+
+
+def prediction_names(page: Reported) -> dict[str, str]:
+    constant = "mean training label" if page.is_regression else "constant prediction"
+    return {measures.STACK: "prediction", "forest": "forest", measures.MEAN: constant}
 
 
 def folds_grid(page: Reported, target: str) -> Grid:
     """The scores of a target, a row per fold."""
     metric, folds = page.task.metric, [result["targets"][target] for result in page.results.values()]
-    columns: dict[str, list[str]] = {"fold": list(page.results)}
-    columns["labels"] = [labels_words(fold, "label") for fold in folds]
-    for name, title in {STACK: "prediction", "forest": "forest", MEAN: constant_words(page.task)}.items():
+    columns = {"fold": list(page.results), "labels": [measures.labels_words(fold, "label") for fold in folds]}
+    for name, title in prediction_names(page).items():
         if all(name in fold["scores"] for fold in folds):
-            lead = folds[0]["scores"][STACK][metric]
+            lead = folds[0]["scores"][measures.STACK][metric]
             columns[title] = shown_together((fold["scores"][name][metric] for fold in folds), lead)
     return Grid.of(columns, page.title_of(target))
 
 
 def scores_grid(page: Reported, target: str, facts: dict) -> Grid:
     """The ``Predicted.by_target`` of one, a row per prediction."""
-    reported, metric, scores, decimals = TASKS[page.task.kind].reported, page.task.metric, facts["scores"], {}
-    always = "" if page.is_regression else f": always {page.frequent_class(target)[1]}"
-    names, intervals = {STACK: "prediction", MEAN: constant_words(page.task) + always}, facts.get("interval")
-    bounds, (out_of_fold, where) = facts.get("bounds", {}), page.out_of_fold(target)
-    members = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
-    rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in members]
+    metric, reported, scores = page.task.metric, TASKS[page.task.kind].reported, facts["scores"]
+    bounds, (out_of_fold, where), decimals = facts.get("bounds", {}), page.out_of_fold(target), {}
+    titles = prediction_names(page) | {name: f"only the {name}" for name in MEMBERS}
+    if not page.is_regression:
+        titles[measures.MEAN] += f": always {page.frequent_class(target)[1]}"
+    members = [name for name in scores if name not in MEMBERS or len(scores) > 3]  # one member is the prediction
+    rows = [(titles[name], scores[name], bounds.get(name, {})) for name in members]
     rows += [(f"prediction, {where}", out_of_fold, out_of_fold)] if where else []
     columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
-        lead = scores[STACK][name]
+        lead = scores[measures.STACK][name]
         decimals[name] = decimals_for([lead] if lead else [each[name] for _, each, _ in rows])
         columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
-    if intervals is not None:
-        cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in members]
+    if "interval" in facts:
+        cells = [shown_interval(facts["interval"][name], decimals[metric]).split(" to ") for name in members]
         cells += [[""]] * (len(rows) - len(cells))  # a constant has the same ROC-AUC at both ends
-        columns[f"95 % interval of the {METRICS[metric].title}"] = [" to ".join(dict.fromkeys(cell)) for cell in cells]
+        columns[f"95 % interval of the {page.metric}"] = [" to ".join(dict.fromkeys(cell)) for cell in cells]
     if bounds:
         sides = [percent(each["right_side"]) if "right_side" in each else "" for *_, each in rows]
-        orders = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
-        columns |= {"bounds on their side": sides, "concordance": orders}
-    on = "all folds together" if page.results else labels_words(facts, "test label")
+        columns["bounds on their side"] = sides
+        columns["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
+    on = "all folds together" if page.results else measures.labels_words(facts, "test label")
     return Grid.of(columns, f"{page.title_of(target)}, {on}")
 
 
@@ -122,8 +106,7 @@ def learning_section(page: Reported) -> Section | None:
         return None
     targets, about = list(curve["targets"].items())[:MAX_PANELS], (page.task.metric, curve["rows"])
     charts = (learning_chart(page.title_of(name), *about, facts) for name, facts in targets)
-    paragraphs = words("scores.learning", folds=len(page.folds), has_others=len(page.model.members) > 1)
-    return Section("Learning curve", paragraphs, charts=tuple(charts))
+    return Section("Learning curve", page.words("scores.learning"), charts=tuple(charts))
 
 
 def learning_chart(title: str, metric: str, rows: list[int], facts: dict) -> Chart:
@@ -159,7 +142,7 @@ def learning_curve(trained: Trained) -> dict | None:
     values = each_by_itself(labels.task, np.stack(predictions))
     targets = {
         name: curve_of_target(labels, [each[:, columns] for each in values], columns, folds.predicted)
-        for name, columns in columns_of(labels.task).items()
+        for name, columns in measures.columns_of(labels.task).items()
     }
     return {"rows": [round(part * mean) for part in (*PARTS, 1)], "targets": targets}
 
@@ -182,49 +165,45 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     """
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
-    curve: dict = {"values": [or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
-    drawn = resampled(metric, y, predicted) if len(y) >= 2 else np.full((1, len(predicted)), np.nan)
-    change = paired_difference(METRICS[metric], y, predicted[-1], predicted[-2], drawn[:, :-3:-1])
-    curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
+    curve: dict = {"values": [measures.or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
+    drawn = measures.resampled(metric, y, predicted) if len(y) >= 2 else np.full((1, len(predicted)), np.nan)
+    change = measures.paired_difference(METRICS[metric], y, predicted[-1], predicted[-2], drawn[:, :-3:-1])
+    curve |= {"interval": [measures.interval(each) for each in drawn.T], "last_doubling": change}
     if labels.bounded[rows, columns].any():
         assert labels.bounds is not None
         censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
         means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
-        curve["log_likelihood"] = list(map(or_none, means))
+        curve["log_likelihood"] = list(map(measures.or_none, means))
     return curve
 
 
 def trust_section(page: Reported) -> Section | None:
     """The coverage of the intervals, or the calibration of the probabilities."""
     trust = page.result["trust"]
-    if page.results and not trust.keys() & {"coverage", "set_coverage", "brier"}:
-        return None
     if "coverage" in trust:
         return intervals_section(page)
     if "brier" in trust:
         return calibration_section(page)
+    if page.results and "set_coverage" not in trust:
+        return None
     if TASKS[page.task.kind].calibrated_by is None:
-        return Section("Probabilities", (*words("trust.uncalibrated"), *of_sets(page)))
-    return Section("Intervals", words("trust.no_intervals", calibrated_by=trust["calibrated_by"]))
+        return Section("Probabilities", page.words("trust.uncalibrated") + page.words("trust.sets"))
+    return Section("Intervals", page.words("trust.no_intervals"))
 
 
 def intervals_section(page: Reported) -> Section:
-    trust, targets = page.result["trust"], page.task.targets
-    levels = list(trust["coverage"])
-    columns = {"confidence": [percent(float(level)) for level in levels]}
-    for name in targets:
-        columns[f"{name}: coverage"] = [percent(trust["coverage"][level][name]) for level in levels]
-        columns[f"{name}: mean width"] = shown_together(trust["mean_width"][level][name] for level in levels)
+    coverage, widths = (page.result["trust"][name] for name in ("coverage", "mean_width"))
+    columns = {"confidence": [percent(float(level)) for level in coverage]}
+    for name in page.task.targets:
+        columns[f"{name}: coverage"] = [percent(shares[name]) for shares in coverage.values()]
+        columns[f"{name}: mean width"] = shown_together(each[name] for each in widths.values())
     exact = (~np.isnan(page.labels.y[page.folds.predicted])).sum(axis=0).tolist()
-    untested = [name for name in targets if not page.result["targets"][name]["n"]]
-    has_undefined = any(None in widths.values() for widths in trust["mean_width"].values())
-    counts = {"least": min(exact), "most": max(exact), "untested": untested}
-    said = words("trust.intervals", trust=trust, has_undefined=has_undefined, test=page.test_word, **counts)
+    has_undefined = any(None in each.values() for each in widths.values())
+    said = page.words("trust.intervals", least=min(exact), most=max(exact), has_undefined=has_undefined)
     charts: tuple[Chart, ...] = ()
     if not page.results:
         assert page.trust.intervals is not None
         charts = tuple(map(coverage_chart, page.panels, coverage_curve(page.trust.intervals, page.test).T))
-    said += unlike_words(page, "Coverage can be below the confidence")
     return Section("Intervals", said, (Grid.of(columns),), charts)
 
 
@@ -239,38 +218,15 @@ def coverage_chart(target: str, shares: np.ndarray) -> Chart:
     return Chart(f"{target}: coverage", *axes, line("trust.covered"), {"guide": DIAGONAL, "trend": trend}, dots)
 
 
-def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
-    """Why fewer test labels than promised can be inside, which is the consequence."""
-    split = None if page.options.test_csv is not None or page.options.folds or page.results else page.options.split
-    grow = page.result["trust"].get("errors_grow", False)
-    return words("trust.unlike", consequence=consequence, split=split, errors_grow=grow)
-
-
 def calibration_section(page: Reported) -> Section:
-    trust, targets = page.result["trust"], page.task.targets
-    columns = {
-        f"{title}, {stage}": shown_together(trust[name][stage][target] for target in targets)
-        for name, title in (("calibration_error", "calibration error"), ("brier", "Brier score"))
-        for stage in trust[name]
-    }
-    shown_columns = list(columns.values())
-    is_same = len(columns) == 4 and shown_columns[::2] == shown_columns[1::2]
-    few = {"few": few_words(page.result["targets"].values(), page.result), "test": page.test_word}
-    said = words("trust.calibration", trust=trust, are_several=len(targets) > 1, is_same=is_same, **few)
-    grid = Grid.of({"": list(targets), **columns})
-    return Section("Calibration", (*said, *of_sets(page)), (grid,), tuple(reliability_charts(page)))
-
-
-def of_sets(page: Reported) -> Iterator[str]:
-    """A sentence on the sets of classes of each target, if there are sets."""
-    trust, level = page.result["trust"], float(USUAL_CONFIDENCE)
-    shares, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
-    measured = {name: share for name, share in shares.items() if share is not None}
-    for name, share in measured.items():
-        target, scores = name if len(shares) > 1 else None, {"share": share, "single": single[name]}
-        yield line("trust.sets", target=target, level=level, test=page.test_word, **scores)
-    if measured:
-        yield from unlike_words(page, "Sets can contain the class less often than promised")
+    trust, columns = page.result["trust"], {"": list(page.task.targets)}
+    for name, title in (("calibration_error", "calibration error"), ("brier", "Brier score")):
+        for stage, scores in trust[name].items():
+            columns[f"{title}, {stage}"] = shown_together(scores.values())
+    cells = list(columns.values())[1:]
+    said = page.words("trust.calibration", is_same=len(cells) == 4 and cells[::2] == cells[1::2])
+    charts = tuple(reliability_charts(page))
+    return Section("Calibration", said + page.words("trust.sets"), (Grid.of(columns),), charts)
 
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:
@@ -278,7 +234,7 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
     text = "mean predicted probability {}\n{:.0f} % are positive"
     axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
     for place, target in enumerate(page.panels):
-        (y, after), (_, before) = page.labelled_pairs(place), page.labelled_pairs(place, page.plain)
+        (y, after), before = page.labelled_pairs(place), page.test.plain[~np.isnan(page.test.y[:, place]), place]
         if len(y):
             lines: dict[str, Line] = {"guide": DIAGONAL, "mean": binned(before, y), "trend": binned(after, y)}
             points = zip(*lines["trend"], strict=True)
@@ -288,27 +244,20 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
 
 def distance_section(page: Reported) -> Section | None:
     trust, of = page.result["trust"], error_words(page.task, len(page.task.targets))
-    title, limits = "Distance to the training molecules", limits_words(page)
+    limits: tuple[str, ...] = ()
+    if page.model.trust is not None:
+        elements = list(map(symbol_of, sorted({number for number, _ in page.model.trust.domain.kinds.tolist()})))
+        limits = page.words("trust.limits", elements=elements, share=1 - UNUSUAL, radius=RADIUS, bits=SIZE)
     if "compared" not in trust:
-        return Section(title, limits) if limits else None
+        return Section("Distance to the training molecules", limits) if limits else None
     parts = [part for part in trust["error_by_similarity"] if part["n"]]
     columns = {
         "similarity": [f"{part['from']:g} to {part['to']:g}" for part in parts],
-        "test molecules": [f"{part['n']:,}" for part in parts],
+        f"{page.test_word}molecules": [f"{part['n']:,}" for part in parts],
         f"mean {of}": shown_together(part["error"] for part in parts),
     }
-    compared = trust["compared"] if trust["compared"] < len(page.looked.smiles) else None
-    counts = {"count": trust["unfamiliar"], "compared": compared}
-    paragraphs = words("trust.distance", has_conditions=bool(page.options.feature_columns), **counts)
-    return Section(title, paragraphs + limits, (Grid.of(columns),), tuple(distance_charts(page)))
-
-
-def limits_words(page: Reported) -> tuple[str, ...]:
-    """The limits of the training domain; empty without a model."""
-    if (trust := page.model.trust) is None:
-        return ()
-    elements = list(map(symbol_of, sorted({number for number, _ in trust.domain.kinds.tolist()})))
-    return words("trust.limits", domain=trust.domain, elements=elements, share=1 - UNUSUAL, radius=RADIUS, bits=SIZE)
+    said, charts = page.words("trust.distance") + limits, tuple(distance_charts(page))
+    return Section("Distance to the training molecules", said, (Grid.of(columns),), charts)
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:
@@ -321,9 +270,10 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
         finite = np.flatnonzero(np.isfinite(x) & np.isfinite(errors))
         if not len(finite):
             continue
-        drawn = finite[evenly(len(finite), MOST_POINTS)]
+        drawn = finite[evenly(len(finite), MOST_DOTS)]
         names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
-        means: Line = binned(x[finite], errors[finite], LEAST_BINNED) if len(finite) >= FEW_TESTED else ((), ())
+        are_many = len(finite) >= measures.FEW_TESTED
+        means: Line = binned(x[finite], errors[finite], LEAST_BINNED) if are_many else ((), ())
         groups = len(means[0])
         caption = line("trust.distances", groups=groups, size=len(finite) // max(groups, 1), title=title)
         axes = Axis.around(label, x[drawn]), Axis.around(of, errors[drawn], np.zeros(1))

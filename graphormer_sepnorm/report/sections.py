@@ -17,23 +17,21 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import read_config
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.store import sha256_of_file
-from graphormer_sepnorm.report.molecules import cliffs_section, contributions_section, pairs_section, worst_section
+from graphormer_sepnorm.report import predictions
+from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.over_time import time_section
-from graphormer_sepnorm.report.page import Axis, Chart, Grid, Section, blocks, line, words
-from graphormer_sepnorm.report.predictions import predictions_section
-from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.page import Grid, Section
+from graphormer_sepnorm.report.reported import Reported, worst_first
 from graphormer_sepnorm.report.scores import distance_section, learning_section, scores_section, trust_section
+from graphormer_sepnorm.report.words import blocks, words
 from graphormer_sepnorm.runs.info import salts_words, training_words
-from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.runs.zoo import model_digest
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.features import Conditions
-from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.tables.label_text import as_float, is_missing
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
-from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.version import __version__
 
@@ -41,7 +39,7 @@ MOST_REPLICATES, MOST_VALUES = 10, 10  # molecules, and values of a condition, t
 
 
 def data_section(page: Reported) -> Section:
-    rows = []
+    rows, options = [], page.options
     parts = {"all": page.labelled.rows} if page.results else {each: page.labelled.of_split(each) for each in SPLITS}
     for split, labelled in parts.items():
         y = np.array([row.labels for row in labelled]).reshape(-1, len(page.task.targets))
@@ -52,42 +50,30 @@ def data_section(page: Reported) -> Section:
         rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
     titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
-    sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    paragraphs = words("data.data", page=page, options=page.options, sizes=sizes)
-    paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
-    if FEATURIZERS[page.options.featurizer].preparation:
-        salts = salts_words(page.options.featurizer)
-        paragraphs += words("data.preparation", salts=salts, options=page.options, changed=page.labelled.changed)
-    title = "Data" if page.results else "Data and split"
-    return Section(title, (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
-
-
-def of_censored(page: Reported) -> Iterator[str]:
-    """A sentence on each target with censored labels: how many there are, and how they are used."""
-    both, parts = (page.learnt, page.tested), [f"coverage_of_{name}" for name in ("bounds", "all")]
-    for place, target in enumerate(page.task.targets):
-        learnt, tested = ([row.bounds[place] for row in rows if place in row.bounds] for rows in both)
-        if learnt or tested:
-            shares = [page.result["trust"].get(name, {}).get(page.confidence, {}) for name in parts]
-            reached, held = (each.get(target) for each in shares)
-            count = {"learnt": len(learnt), "tested": len(tested), "example": page.bound((learnt + tested)[0], place)}
-            interval = {"interval": page.interval_name, "reached": reached if tested else None, "held": held}
-            yield line("data.censored", page=page, target=target, **count, **interval)
+    sizes = ":".join(f"{100 * getattr(options.sizes, name):g}" for name in SPLITS)
+    said = [*page.words("data.data", sizes=sizes), *(f"{remark}." for remark in of_rows(options, page.labelled))]
+    if FEATURIZERS[options.featurizer].preparation:
+        said += page.words("data.preparation", salts=salts_words(options.featurizer))
+    for place in range(len(page.task.targets)):
+        of_target = [[row.bounds[place] for row in rows if place in row.bounds] for rows in (page.learnt, page.tested)]
+        said += page.words("data.censored", place=place, learnt=of_target[0], tested=of_target[1])
+    return Section("Data" if page.results else "Data and split", tuple(said), (Grid(header, tuple(rows)),))
 
 
 def conditions_section(page: Reported) -> Section | None:
     """The values of each condition in training, and what is read where there is none."""
     rows = [row.conditions for row in page.learnt]
     columns = Conditions.of(page.options.feature_columns, rows).columns
-    grid = {"condition": [column.name for column in columns], "values": [], "missing": [], "read as": []}
+    grid = []
     for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
         counts = Counter(cell if column.words else f"{as_float(cell):.6g}" for cell in cells if not is_missing(cell))
         most = [f"{value} ({count:,})" for value, count in counts.most_common(MOST_VALUES)]
         listed = ", ".join(most) + f" and {len(counts) - len(most):,} others" * (len(counts) > len(most))
-        grid["values"].append(listed if column.choices else f"{column.low:.6g} to {column.high:.6g}")
-        grid["missing"].append(f"{len(cells) - counts.total():,} of {len(cells):,}")
-        grid["read as"].append(column.gap_words or "no value: the row is not predicted")
-    return Section("Conditions", words("data.conditions"), (Grid.of(grid),)) if columns else None
+        values = listed if column.choices else f"{column.low:.6g} to {column.high:.6g}"
+        missing = f"{len(cells) - counts.total():,} of {len(cells):,}"
+        grid.append((column.name, values, missing, column.gap_words or "no value: the row is not predicted"))
+    header = ("condition", "values", "missing", "read as")
+    return Section("Conditions", words("data.conditions"), (Grid(header, tuple(grid)),)) if columns else None
 
 
 def repeatability_section(page: Reported) -> Section | None:
@@ -95,39 +81,27 @@ def repeatability_section(page: Reported) -> Section | None:
     if not (duplicates := page.labelled.duplicates):
         return None
     said = [f"{repeated(page.options, page.labelled)} in {sum(len(each.rows) for each in duplicates):,} rows."]
-    if page.is_regression:
-        for target, deviation in repeatability(page.options, page.labelled).items():
-            error = page.result["targets"][target]["scores"]["stack"].get("rmse")
-            few = few_repeated(page.labelled, page.task.targets.index(target))
-            facts = {"numbers": shown_together([deviation, error]), "has_error": error is not None, "few": few}
-            said.append(line("data.floor", target=target, copies=None if deviation else COPIES, **facts))
-    else:
-        said += words("data.classes", conflicting=sum(bool(duplicate.conflicts) for duplicate in duplicates))
+    for target, deviation in repeatability(page.options, page.labelled).items() if page.is_regression else ():
+        few = few_repeated(page.labelled, page.task.targets.index(target))
+        said.append(page.line("data.floor", target=target, copies=COPIES, deviation=deviation, few=few))
+    if not page.is_regression:
+        said += page.words("data.classes")
     return Section("Repeatability", tuple(said), tuple(replicates_grids(page)))
 
 
 def replicates_grids(page: Reported) -> Iterator[Grid]:
     """The replicates whose labels differ most, a line per molecule; nothing if no labels differ."""
-    spreads = [(spread_of(page, duplicate), duplicate) for duplicate in page.labelled.duplicates]
-    differing = sorted((each for each in spreads if each[0] > 0), key=lambda each: -each[0])
-    lines = []
-    for _, duplicate in differing[:MOST_REPLICATES]:
-        rows = [page.labelled.usable[place] for place in duplicate.rows]
-        labels = [", ".join(page.label_text(row, place) for row in rows) for place in range(len(page.panels))]
-        lines.append((", ".join(page.name_of(row.number) for row in rows), rows[0].smiles, *labels))
-    if lines:
-        header = ("rows", "SMILES", *(f"measured {name}" for name in page.panels))
-        caption = line("data.replicates", count=len(lines), are_all=len(differing) == len(lines))
-        yield Grid(header, tuple(lines), caption)
-
-
-def spread_of(page: Reported, duplicate: Duplicate) -> float:
-    """The largest difference between labels of one molecule, in standard deviations of the target."""
-    y = np.array([page.labelled.usable[place].labels for place in duplicate.rows])
-    scale = np.array(page.task.std) if page.is_regression else np.ones(y.shape[1])
-    labelled = ~np.isnan(y).all(axis=0)
-    y, scale = y[:, labelled], scale[labelled]
-    return float(((np.nanmax(y, axis=0) - np.nanmin(y, axis=0)) / scale).max(initial=0))
+    groups, spreads = [[page.labelled.usable[place] for place in each.rows] for each in page.labelled.duplicates], []
+    for rows in groups:
+        y = np.array([row.labels for row in rows]) / (page.task.std if page.is_regression else 1)
+        spreads.append(np.nan_to_num(np.fmax.reduce(y) - np.fmin.reduce(y)).max())
+    differing = [groups[place] for place in worst_first(np.array(spreads)) if spreads[place] > 0]
+    if chosen := differing[:MOST_REPLICATES]:
+        columns = {"rows": [", ".join(page.name_of(row.number) for row in rows) for rows in chosen]}
+        columns["SMILES"] = [rows[0].smiles for rows in chosen]
+        for place, name in enumerate(page.panels):
+            columns[f"measured {name}"] = [", ".join(page.label_text(row, place) for row in rows) for rows in chosen]
+        yield Grid.of(columns, page.line("data.replicates", count=len(chosen), are_all=len(chosen) == len(differing)))
 
 
 def training_section(page: Reported) -> Section | None:
@@ -144,21 +118,18 @@ def training_section(page: Reported) -> Section | None:
     return Section("Training", paragraphs, charts=tuple(charts)) if charts else None
 
 
-def use_section(folder: Path, model: TableModel, confidence: str | None) -> Section:
+def use_section(page: Reported) -> Section | None:
     """Commands to copy, with intervals at a confidence level; after a training on the page, what to do there."""
+    if not page.model.members:
+        return None
     if is_on_page():
         return Section("How to use the model", words("use.on_page"))
-    of_classes = TASKS[model.task.kind].predicts_probabilities
-    if of_classes:
-        confidence = None if model.trust is None or model.trust.class_sets is None else USUAL_CONFIDENCE
-    target = shlex.quote(model.task.targets[0]) if len(model.task.targets) > 1 else None
-    columns = model.conditions.columns
+    level = page.confidence if page.is_regression else USUAL_CONFIDENCE if page.trust.class_sets else None
+    columns = page.model.conditions.columns
     given = {each.name: each.choices[0] if each.choices else f"{each.mean:.6g}" for each in columns}
-    facts = {"of_classes": of_classes, "conditions": given}  # explain would ask for them
-    names = {"folder": shlex.quote(str(folder)), "name": repr(str(folder)), "target": target, "level": confidence}
-    where, *commands = blocks("use.commands", **facts, **names)
-    pairs = (command.split("\n", maxsplit=1) for command in commands)
-    return Section("How to use the model", (where,), commands=tuple((title, text) for title, text in pairs))
+    where, *commands = blocks("use.commands", page=page, level=level, conditions=given)
+    pairs = (command.partition("\n")[::2] for command in commands)
+    return Section("How to use the model", (where,), commands=tuple(pairs))
 
 
 def reproduce_section(page: Reported) -> Section:
@@ -174,22 +145,9 @@ def reproduce_section(page: Reported) -> Section:
 
 
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
-    scores_section,
-    predictions_section,
-    learning_section,
-    data_section,
-    conditions_section,
-    repeatability_section,
-    trust_section,
-    distance_section,
-    time_section,
-    worst_section,
-    contributions_section,
-    pairs_section,
-    cliffs_section,
-    training_section,
-    lambda page: use_section(page.run.path, page.model, page.confidence) if page.model.members else None,
-    reproduce_section,
+    *(scores_section, predictions.predictions_section, learning_section, data_section, conditions_section),
+    *(repeatability_section, trust_section, distance_section, time_section, predictions.worst_section),
+    *(predictions.contributions_section, predictions.pairs_section, predictions.cliffs_section),
+    *(training_section, use_section, reproduce_section),
 )
-OF_TEST_SET = {time_section, contributions_section}  # not of all rows
-LATE = {contributions_section, pairs_section, cliffs_section}  # they take seconds
+LATE = {predictions.contributions_section, predictions.pairs_section, predictions.cliffs_section}  # they take seconds

@@ -5,7 +5,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,20 +15,20 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import Nearness
 from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
-from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
+from graphormer_sepnorm.report.page import ReportPage, glossary, render
 from graphormer_sepnorm.report.predictions import hero, structures
 from graphormer_sepnorm.report.reported import Reported, Trained
 from graphormer_sepnorm.report.scores import learning_curve
-from graphormer_sepnorm.report.sections import LATE, OF_TEST_SET, SECTIONS
+from graphormer_sepnorm.report.sections import LATE, SECTIONS
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
+from graphormer_sepnorm.table_model import scores as measures
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_trust
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.scores import OUT_OF_FOLD, STACK, Predicted, columns_of, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
@@ -36,7 +36,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts
 from graphormer_sepnorm.tables.splits import KNOWN, Structures
 from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.experiment import Scores, prediction_lines
+from graphormer_sepnorm.training.experiment import prediction_lines
 
 
 def report(trained: Trained) -> dict:
@@ -63,7 +63,7 @@ def report(trained: Trained) -> dict:
     final = replace(scored, result=result)
     write_atomically(run.out_of_fold, as_csv(lines_out_of_fold(trained)))
     final.write(run)
-    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain, looked=looked)):
+    for page in pages_of(Reported(**vars(trained), test=final, looked=looked)):
         write_atomically(run.report, render(page))
     return result
 
@@ -71,14 +71,14 @@ def report(trained: Trained) -> dict:
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
     """The parts of a result that do not come from test rows: scores of the members and the whole, and the trust."""
     labels, rows, out_of_fold = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
-    names = [*trained.fitted.model.members, STACK]
+    names = [*trained.fitted.model.members, measures.STACK]
     values = [*each_by_itself(labels.task, out_of_fold.by_member), out_of_fold.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
-    predicted = Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
+    predicted = measures.Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
     judged = predicted.judged
-    scores: dict[str, dict] = {name: scores_of(labels.task, judged, each) for name, each in by_name.items()}
-    for target, columns in columns_of(labels.task).items():
+    scores: dict[str, dict] = {name: measures.scores_of(labels.task, judged, each) for name, each in by_name.items()}
+    for target, columns in measures.columns_of(labels.task).items():
         for name, bounds in predicted.with_bounds(columns).items():
             if name in scores:
                 scores[name].setdefault("bounds", {})[target] = bounds
@@ -88,51 +88,45 @@ def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
 
 def pages_of(page: Reported) -> Iterator[ReportPage]:
     """The page that describes a run: first without the sections that take long, then whole."""
-    title = f"{page.run.path.name}: {', '.join(map(page.title_of, page.result['targets']))}"
-    top, drawn = cards(page), structures(page.looked.smiles, page.looked.errors)
-    first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
-    written: dict[Callable, Section | None] = {}
-    for writers in (set(SECTIONS) - LATE, LATE):
-        writers = writers - OF_TEST_SET if page.results else writers
-        written |= {write: write(page) for write in SECTIONS if write in writers}
+    title, top = page.options.title or f"{page.run.path.name}: {', '.join(page.titles)}", cards(page)
+    last = verdicts(page), tuple(hero(page)), structures(page.looked.smiles, page.looked.errors)
+    first = title, summary(page), top, notes(page)
+    written: dict = {}
+    for are_late in (False, True):
+        written |= {write: write(page) for write in SECTIONS if (write in LATE) == are_late}
         sections = tuple(section for write in SECTIONS if (section := written.get(write)))
-        yield ReportPage(*first, (*sections, glossary(top, sections)), *last, drawn)
+        yield ReportPage(*first, (*sections, glossary(top, sections)), *last)
 
 
 def report_final(trained: Trained) -> dict:
-    """As ``report``, on predictions out of fold; intervals scored on a fold are those of the others."""
-    run, labels, folds = trained.run, trained.labels, trained.folds
-    whole, results = np.arange(len(labels)), {}
+    """As ``report``, on predictions out of fold; intervals and probabilities of a fold are calibrated on the others."""
+    whole, results = np.arange(len(trained.labels)), {}
     final = scores_of_rows(trained, whole, whole)
-    for number, (outside, inside) in enumerate(folds.parts()):
+    for number, (outside, inside) in enumerate(trained.folds.parts()):
         with contextlib.suppress(InputError):  # labels of one class
-            scores = scores_of_rows(trained, inside, outside)
-            results[f"fold-{number}"] = {**scores.result, "trust": trust_of(trained, scores, outside)}
+            scores, trust = scores_of_rows(trained, inside, outside), trust_by(trained, outside)
+            if trust.calibration is not None:
+                scores = replace(scores, prediction=calibrated(scores.plain, trust))
+            measured = reliability.measure_trust(trust, scores, scores.plain)
+            results[f"fold-{number}"] = {**scores.result, "trust": measured}
     lines = lines_out_of_fold(trained)
-    together = predicted_together(labels.task, lines)
-    trust = pooled(list(results.values()), together)["trust"] if results else {}
-    result = final.result | facts_out_of_fold(trained, trust)
+    together = predicted_together(trained.labels.task, lines)
+    pool = pooled(list(results.values()), together)["trust"] if results else {}
+    result = final.result | facts_out_of_fold(trained, pool)
     if distributed.rank() == 0:
         report_together(trained, result, together, results or {"fold-0": result})
-        replace(final, result=result).write(run, lines)
+        replace(final, result=result).write(trained.run, lines)
     return result
 
 
 def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> evaluate.StackScores:
     """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = trained.labels.take(rows), trained.fitted.out_of_fold
-    source = {"dataset": TABLE, "split": OUT_OF_FOLD}
+    source = {"dataset": TABLE, "split": measures.OUT_OF_FOLD}
     scored = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
     return evaluate.score_predictions(trained.fitted.model, scored, means, stacked)
-
-
-def trust_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
-    """As ``measure_trust``, of intervals and sets of classes that are calibrated on other rows."""
-    trust = trust_by(trained, others)
-    prediction = scores.prediction if trust.calibration is None else calibrated(scores.plain, trust)
-    return reliability.measure_trust(trust, replace(scores, prediction=prediction), scores.plain)
 
 
 def trust_by(trained: Trained, others: np.ndarray) -> Trust:
@@ -165,17 +159,16 @@ def report_folds(
     results: Sequence[dict],
     table: LabelledTable,
     result: dict,
-    together: Predicted,
+    together: measures.Predicted,
 ) -> None:
     """Writes the report on the results of the folds; ``table`` as ``rows_of_folds``, ``result`` as ``pooled``."""
-    named = {f"fold-{number}": each for number, each in enumerate(results)}
-    task = make_task(together.task).fitted(together.y)
-    values = together.by_name[STACK]
+    task, values = make_task(together.task).fitted(together.y), together.by_name[measures.STACK]
     model = TableModel(task, options.featurizer, {}, np.ones((0, len(task.targets))))
     fitted = FittedTable(model, Stacked(values[None], values, np.zeros_like(values)), {})
     labels, folds = Labels(task, together.y, together.bounds), Folds(np.zeros(len(values), np.int64))
     trained = Trained(whole, fitted, MoleculeFeatures([]), labels, folds, table, options)
-    report_together(trained, result, together, named)
+    named = {f"fold-{number}": each for number, each in enumerate(results)}
+    report_together(trained, result | {"split": measures.OUT_OF_FOLD}, together, named)
 
 
 def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
@@ -190,50 +183,49 @@ def rows_of_folds(tables: Sequence[LabelledTable]) -> LabelledTable:
     return replace(tables[0], rows=rows, structures=structures).take(order)
 
 
-def report_together(trained: Trained, result: dict, together: Predicted, results: Mapping[str, dict]) -> None:
+def report_together(trained: Trained, result: dict, together: measures.Predicted, results: Mapping[str, dict]) -> None:
     """Writes the report on predictions of all rows, with the results of the folds by name."""
-    task, values, smiles = trained.labels.task, together.by_name[STACK], [row.smiles for row in trained.labelled.rows]
-    unknown = Nearness(np.full(len(smiles), np.nan), [""] * len(smiles), np.full(len(smiles), np.nan))
+    task, values = trained.labels.task, together.by_name[measures.STACK]
+    smiles = [row.smiles for row in trained.labelled.rows]
+    unknown, none = np.full(len(smiles), np.nan), [""] * len(smiles)
     errors = reliability.molecule_errors(task, together.y, values)
-    looked = reliability.ComparedMolecules(smiles, unknown, [""] * len(smiles), errors)
-    scores = Scores(result, task, together.y, values, values[None], bounds=together.bounds)
-    page = Reported(**vars(trained), test=scores, plain=values, looked=looked, results=results)
-    *_, whole = pages_of(page)
+    looked = reliability.ComparedMolecules(smiles, Nearness(unknown, none, unknown), none, errors)
+    known = result, task, together.y, values, values[None], None, together.bounds
+    scores = evaluate.StackScores(*known, plain=values, expected=np.zeros_like(values))
+    *_, whole = pages_of(Reported(**vars(trained), test=scores, looked=looked, results=results))
     write_atomically(trained.run.report, render(whole))
 
 
-def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
+def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> measures.Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
-    found = Predicted.of_lines(task, lines[1:])
+    found = measures.Predicted.of_lines(task, lines[1:])
     bounds = found.bounds if np.isfinite(found.labels[..., 1:]).any() else None
     return replace(found, means=np.nanmean(found.y, axis=0), bounds=bounds)
 
 
-def pooled(results: Sequence[dict], together: Predicted) -> dict:
+def pooled(results: Sequence[dict], together: measures.Predicted) -> dict:
     """The scores and the numbers of all folds together, those that every fold has, in the form of a result."""
-    facts: dict = {
-        name: sum(result[name] for result in results)
-        for name in ("n", *KNOWN)
-        if all(name in result for result in results)
-    }
+    names = [name for name in ("n", *KNOWN) if all(name in result for result in results)]
+    facts: dict = {name: sum(result[name] for result in results) for name in names}
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
         facts["censored"] = dict(censored)
-    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     facts["targets"] = together.by_target()
     if together.left_out:
         facts["left_out"] = together.left_out
-    return facts | {"trust": pooled_trust([result["trust"] for result in results], counts, together)}
+    return facts | {"trust": pooled_trust(results, together)}
 
 
-def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], together: Predicted) -> dict:
-    """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds, ``counts`` by target."""
+def pooled_trust(results: Sequence[dict], together: measures.Predicted) -> dict:
+    """As ``measure_trust`` and ``by_similarity``, the means over the labels of all folds."""
+    parts: list[dict] = [result["trust"] for result in results]
     trust: dict = {}
+    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     for name in ("coverage", "mean_width", "set_coverage", "one_class"):
         levels: list[dict] = [part.get(name, {}) for part in parts]
         if all(levels):
             trust[name] = {level: mean_of_folds([each[level] for each in levels], counts) for level in levels[0]}
     if together.task.kind == "classification":
-        stages = {"after": together.by_name[STACK]}
+        stages = {"after": together.by_name[measures.STACK]}
         trust |= reliability.measure_calibration(together.task.targets, together.y, stages)
     if all("compared" in part for part in parts):
         trust |= {name: sum(part[name] for part in parts) for name in ("unfamiliar", "compared")}
@@ -245,10 +237,8 @@ def pooled_trust(parts: Sequence[dict], counts: Mapping[str, list[int]], togethe
 
 def mean_of_folds(shares: Sequence[dict], counts: Mapping[str, list[int]]) -> dict[str, float | None]:
     """The means over the labels of all folds by target; None without labels, and if a fold with labels has none."""
-    means: dict[str, float | None] = {}
-    for name, numbers in counts.items():
-        known = [(each.get(name), n) for each, n in zip(shares, numbers, strict=True) if n]
-        values = [share for share, _ in known if share is not None]
-        is_whole = known and len(values) == len(known)
-        means[name] = float(np.average(values, weights=[n for _, n in known])) if is_whole else None
-    return means
+    values = np.array([[share.get(name) for share in shares] for name in counts], float)
+    labels = np.array(list(counts.values()))
+    with np.errstate(invalid="ignore"):
+        means = np.where(labels > 0, labels * values, 0).sum(axis=1) / labels.sum(axis=1)
+    return reliability.values_by_target(tuple(counts), means)

@@ -29,7 +29,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.predict.describing import measured_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
-from graphormer_sepnorm.report.page import data_uri
+from graphormer_sepnorm.report.words import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS

@@ -37,7 +37,7 @@ def reported(
     y = np.empty((0, len(known.names))) if y is None else y
     model = SimpleNamespace(final=lambda values: values, members={}, trust=None)
     known_of = SimpleNamespace(model=model, out_of_fold=Stacked(y[None] * 0, y * 0, y * 0))
-    empty = dict.fromkeys(("molecules", "plain", "looked")) | {"folds": Folds(np.arange(min(2, len(y))))}
+    empty = dict.fromkeys(("molecules", "looked")) | {"folds": Folds(np.arange(min(2, len(y))))}
     table = {"fitted": known_of, "labels": Labels(task, y), "labelled": LabelledTable(), "options": known}
     return Reported(**empty | table | {"run": RunFolder(Path("run")), "test": scores} | parts)
 

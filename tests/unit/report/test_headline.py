@@ -23,7 +23,6 @@ from graphormer_sepnorm.report.headline import (
     summary,
     verdict_of,
 )
-from graphormer_sepnorm.report.page import line
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
@@ -176,7 +175,7 @@ def test_few_molecules_are_said():
     rare = {**facts(), "n": 90, "rarer": {"class": "yes", "n": 24}}
     tested, _ = warned(result({"a": rare}), nothing, np.zeros((2, 0, 1)), nothing, labelled=many(40, 20))
     assert "90 test labels, 24 of them yes" in tested
-    assert "a: a warning." in line("headline.verdict", verdict=verdict(few))
+    assert "a: a warning." in said(verdict(few))
 
 
 def test_salts_with_larger_errors_are_said():
@@ -218,17 +217,22 @@ TRUST = {"coverage": {"0.9": {"a": 0.91, "pIC50": 0.88}}}
 
 def verdict(facts=FACTS, trust=TRUST, task=TASK, target="a", out_of_fold=({}, ""), pairs=()) -> dict:
     """That on a target of several with the labels 8.1, 8.3 and 9.9, and perhaps pairs of a classification."""
-    parts = {"task": task, "result": {"trust": trust, "targets": ["a", "b"]}, "is_regression": not pairs}
-    parts |= {"labels": SimpleNamespace(y=np.array([[8.1], [8.3], [9.9]]).repeat(2, axis=1)), "options": None}
+    parts = {"task": task, "shares": lambda name: trust.get(name, {}).get("0.9", {}), "options": None}
+    parts |= {"labels": SimpleNamespace(y=np.array([[8.1], [8.3], [9.9]]).repeat(2, axis=1)), "labelled": table()}
     parts |= {"out_of_fold": lambda target: out_of_fold, "most_labelled": lambda place: (*pairs, "")}
-    return verdict_of(SimpleNamespace(**parts, title_of=str, labelled=table()), target, facts)
+    parts |= {"few": reported({}).few, "confidence": "0.9" if "coverage" in trust else None}
+    return verdict_of(SimpleNamespace(**parts), target, facts)
+
+
+def said(verdict: dict) -> str:
+    return reported(result({"a": facts(), "b": facts()})).line("headline.verdict", verdict=verdict)
 
 
 def test_the_facts_of_a_series(monkeypatch):
     """10 ** 0.5 is 3.16; a median of 8.3 is 5 nM."""
     monkeypatch.setattr(headline, "repeatability", lambda *_: {"a": 0.25})
     found = verdict()
-    assert [found[name] for name in ("ranks", "repeats", "level", "held", "rival")] == ["well", 0.25, 0.9, 0.91, None]
+    assert [found[name] for name in ("ranks", "repeats", "held", "is_no_better")] == ["well", 0.25, 0.91, False]
     assert found["factor"] == pytest.approx(3.162, abs=1e-3) and found["example"] == ("5", "16", "nM")
 
 
@@ -243,19 +247,19 @@ def test_a_model_that_is_no_better_than_the_mean_is_said():
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
     worse = FACTS | {"against_mean": {"difference": 0.02, "interval": [-0.1, 0.1]}}
     assert [verdict(each)["is_worse"] for each in (worse, FACTS)] == [True, False]
-    found = line("headline.verdict", verdict=verdict(facts))
+    found = said(verdict(facts))
     assert found.startswith("a: ranks well") and "use the order, not the values" in found
     weak = facts | {"ranking": FACTS["ranking"] | {"value": 0.3, "interval": [0.1, 0.5]}}
-    assert "do not rely" in line("headline.verdict", verdict=verdict(weak))
+    assert "do not rely" in said(verdict(weak))
 
 
-@pytest.mark.parametrize(("bounds", "rival"), [(30, None), (5, "the mean label")])
-def test_where_many_labels_are_bounds_their_likelihood_decides(bounds, rival):
+@pytest.mark.parametrize(("bounds", "is_no_better"), [(30, False), (5, True)])
+def test_where_many_labels_are_bounds_their_likelihood_decides(bounds, is_no_better):
     """30 of 90 labels are many, 5 of 65 are not."""
     scores = {"bounds": bounds, "right_side": 0.7, "concordance": 0.8}
     of_all = {"stack": scores | {"log_likelihood": -0.84}, "mean": scores | {"log_likelihood": -1.5}}
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}, "bounds": of_all}
-    assert verdict(facts)["rival"] == rival
+    assert verdict(facts)["is_no_better"] == is_no_better
 
 
 def test_classes_have_a_verdict_of_their_own():
@@ -278,7 +282,7 @@ def test_the_lower_end_tells_how_well_it_ranks(interval, ranks):
 def test_no_interval_is_no_verdict_on_the_order():
     facts = {"n": 1, "scores": {"stack": {"mae": 0.5, "rmse": 0.5}}}
     found = verdict(facts, {})
-    assert found["ranks"] is None and "1 test label" in line("headline.verdict", verdict=found)
+    assert found["ranks"] is None and "1 test label" in said(found)
 
 
 @pytest.mark.parametrize(

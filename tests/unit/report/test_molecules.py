@@ -7,16 +7,16 @@ import numpy as np
 from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
-from graphormer_sepnorm.report.molecules import (
+from graphormer_sepnorm.report.page import Picture
+from graphormer_sepnorm.report.predictions import (
     changes_grid,
     class_facts,
     cliffs_section,
     example_of,
-    facts_of,
     pairs_section,
+    value_facts,
     worst_section,
 )
-from graphormer_sepnorm.report.page import Picture
 from graphormer_sepnorm.table_model.pairs import Change
 from tests.unit.report.conftest import fitted, reported, table
 
@@ -59,7 +59,7 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         labelled=table(("test", "C", [0.0])),
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )
-    assert list(facts_of(page, 0, 0)) == [
+    assert list(value_facts(page, 0)) == [
         ("measured", "no"), ("predicted", "yes (probability of yes: 0.750)"), ("90 % set", "yes"), ("error", "0.750"),
     ]  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_several_classes_are_one_fact():
     facts = [("measured", "mid (probability 0.100)"), ("predicted", "low (probability 0.700)")]
     for each, more in ((sets, [("90 % set", "low")]), (None, [])):
         known = fitted([[0.0] * 3], trust={"class_sets": each})
-        page = reported(None, "multiclass", ("low", "mid", "high"), fitted=known, **parts)
+        page = reported({"trust": {}}, "multiclass", ("low", "mid", "high"), fitted=known, **parts)
         assert list(class_facts(page, 0)) == facts + more
 
 

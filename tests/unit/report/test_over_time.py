@@ -18,7 +18,7 @@ def checked(period: str, errors: list[float], width: float = 1.0) -> list[Checke
 
 
 def test_a_period_has_error_bias_and_the_binomial_chance_of_its_coverage():
-    (period,) = over_time(checked("2026-01", [0.5] * 12 + [-3.0] * 8), {})["a"]
+    (period,) = over_time(checked("2026-01", [0.5] * 12 + [-3.0] * 8), {}).itertuples()
     assert (period.n, period.intervals, period.held, period.similarity) == (20, 20, 12, 0.5)
     assert (period.error, period.bias) == (pytest.approx(1.5), pytest.approx(-0.9))
     by_hand = sum(comb(20, k) * 0.9**k * 0.1 ** (20 - k) for k in range(13))
@@ -29,7 +29,7 @@ def test_the_chance_of_errors_is_that_of_their_order():
     found = over_time(
         checked("a", [3.0, 4.0, 5.0]) + checked("b", [0.05, 0.06, 0.07]), {"a": np.array([0.1, np.nan, 1.0, 2.0])}
     )
-    larger, smaller = (each.chance_of_error for each in found["a"])
+    larger, smaller = found["chance_of_error"]
     assert (larger, smaller) == (pytest.approx(1 / comb(6, 3)), 1.0)
 
 

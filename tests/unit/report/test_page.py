@@ -6,20 +6,9 @@ import json
 import re
 import zlib
 
-from graphormer_sepnorm.report.page import (
-    Axis,
-    Card,
-    Chart,
-    Grid,
-    Molecule,
-    Picture,
-    ReportPage,
-    Section,
-    glossary,
-    metric_words,
-    render,
-    terms,
-)
+from graphormer_sepnorm.report.charts import Axis, Chart
+from graphormer_sepnorm.report.page import Card, Grid, Molecule, Picture, ReportPage, Section, glossary, render
+from graphormer_sepnorm.report.words import metric_words, terms
 from graphormer_sepnorm.tasks import METRICS
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"

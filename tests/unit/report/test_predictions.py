@@ -8,7 +8,7 @@ import pytest
 
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import predictions
-from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, Axis, Chart, Dot
+from graphormer_sepnorm.report.charts import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, Axis, Chart, Dot
 from graphormer_sepnorm.report.predictions import dots_of_target, hero, predictions_section
 from graphormer_sepnorm.report.scores import coverage_chart, learning_chart
 from graphormer_sepnorm.table_model.labels import Folds
@@ -26,7 +26,7 @@ def page(confidence: str | None = "0.5"):
     y, values = np.array([[1, NAN], [2.5, 3], [NAN, 4]]), np.array([[0.5, 1]])
     known = SimpleNamespace(values=values)
     return reported(
-        {"n": 3, "trust": {"coverage": coverage}},
+        {"targets": {"a": {"n": 2}, "b": {"n": 2}}, "trust": {"coverage": coverage}},
         y=values,
         test={"y": y, "prediction": np.array([[1.25, 0], [2, 3], [0, 5]]), "spread": np.zeros((3, 2))},
         labelled=table(*ROWS, names={2: "CHEMBL2"}),
@@ -138,14 +138,14 @@ def test_structures_are_of_the_worst_and_of_evenly_chosen_others(monkeypatch):
 def test_a_roc_curve_and_precision_and_recall_by_hand():
     test = {"y": np.array([[0.0], [1], [1], [0], [NAN]]), "prediction": np.array([[0.1], [0.9], [0.2], [0.3], [1]])}
     page = reported(kind="classification", targets=("a",), test=test)
-    roc, precision = predictions.curve_charts(page, with_precision=True)
+    roc, precision = predictions.curve_charts(page)
     # by falling probability: positive, negative, positive, negative
     blue = [list(zip(*np.round(chart.lines["trend"], 2).tolist(), strict=True)) for chart in (roc, precision)]
     assert blue[0] == [(0, 0), (0, 0.5), (0.5, 0.5), (0.5, 1), (1, 1)]
     assert blue[1] == [(1, 0.5), (1, 0.67), (0.5, 0.5), (0.5, 1), (0, 1)]
     assert [chart.lines["guide"] for chart in (roc, precision)] == [([0, 1], [0, 1]), ([0, 1], [0.5, 0.5])]
     single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
-    assert not list(predictions.curve_charts(single, with_precision=True)), "undefined without both classes"
+    assert not list(predictions.curve_charts(single)), "undefined without both classes"
 
 
 TWO = [Dot(0.0, 1.0, "one", (0, 2)), Dot(10.0, 7.0, "two", (5, 9))]
@@ -169,7 +169,7 @@ def test_values_lie_on_the_chart_where_the_axes_say():
 
 
 def test_parity_has_a_point_and_an_interval_for_each_molecule():
-    chart = predictions.parity_chart("a", TWO)
+    chart = predictions.parity_chart("a", TWO, 0.9)
     drawing = Chart("", *[Axis("", tuple(range(0, 11, 2)))] * 2, size=LARGE)
     first, second = marks(chart)
     assert titles(chart) == ["one", "two"]
@@ -177,7 +177,7 @@ def test_parity_has_a_point_and_an_interval_for_each_molecule():
     assert second.find("circle").get("cy") == f"{drawing.up(7):.1f}"
     ends = second.find("polyline").get("points").split()
     assert ends == [f"{drawing.across(10):.1f},{drawing.up(y):.1f}" for y in (5, 9)]
-    without = predictions.parity_chart("a", [dot._replace(ends=(np.nan, np.nan)) for dot in TWO])
+    without = predictions.parity_chart("a", [dot._replace(ends=(np.nan, np.nan)) for dot in TWO], 0.9)
     assert marks(without)[0].find("polyline") is None
 
 

@@ -13,7 +13,6 @@ from graphormer_sepnorm.report.reported import Trained
 from graphormer_sepnorm.report.scores import (
     distance_charts,
     learning_curve,
-    of_sets,
     reliability_charts,
     scores_grid,
     scores_section,
@@ -31,7 +30,7 @@ from tests.unit.report.conftest import reported
 def page_of(out_of_fold: tuple[dict, str]) -> SimpleNamespace:
     """A report on one target with these scores out of fold."""
     task, found = TaskConfig("regression", "mae", ("a",)), lambda target: out_of_fold
-    return SimpleNamespace(task=task, is_regression=True, results={}, out_of_fold=found, title_of=str)
+    return SimpleNamespace(task=task, is_regression=True, results={}, out_of_fold=found, title_of=str, metric="MAE")
 
 
 def of_scores(mae: float, r2: float | None = None) -> dict:
@@ -200,10 +199,10 @@ def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel
 def test_sets_of_classes_are_judged_for_each_target():
     held, single = {"a": 0.93, "b": 0.8, "c": None}, {"a": 0.41, "b": 1.0, "c": None}
     trust = {"set_coverage": {"0.9": held}, "one_class": {"0.9": single}}
-    said = list(of_sets(reported({"trust": trust}, "classification", options={"split": "random"})))
+    said = reported({"trust": trust}, "classification", options={"split": "random"}).words("trust.sets")
     assert [re.findall(r"\d+", each) for each in said] == [["90", "93", "41"], ["90", "80", "100"]]
     assert [each.partition(":")[0] for each in said] == ["a", "b"]
-    assert list(of_sets(reported({"trust": {}}, "classification"))) == []
+    assert reported({"trust": {}}, "classification").words("trust.sets") == ()
 
 
 @pytest.mark.parametrize(("known", "line"), [(50, True), (49, False)])
@@ -219,7 +218,7 @@ def test_errors_are_drawn_against_both_distances_where_they_are_known(known, lin
 
 def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
     y, after = np.array([[0.0, np.nan], [1, np.nan]]), np.array([[0.1, 0.5], [0.8, 0.5]])
-    page = reported(kind="classification", test={"y": y, "prediction": after}, plain=after / 2)
+    page = reported(kind="classification", test={"y": y, "prediction": after, "plain": after / 2})
     (chart,) = reliability_charts(page)
     assert "a: calibration" in chart.svg and chart.svg.count("<circle") == 2
     assert "mean predicted probability 0.100\n0 % are positive" in chart.svg

@@ -46,10 +46,9 @@ def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path, monkeypa
 
 def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None = None, **parts) -> list[str]:
     """The commands and the code to copy."""
-    page = reported(result, *task, **parts)
-    known = {"conditions": SimpleNamespace(columns=columns), "task": page.task}
-    model = fitted([[1.0]], trust=trust or {}, model=known).model
-    return [text for _, text in use_section(page.run.path, model, page.confidence).commands]
+    known = {"conditions": SimpleNamespace(columns=columns), "members": {"kernel": None}}
+    page = reported(result, *task, fitted=fitted([[1.0]], trust=trust or {}, model=known), **parts)
+    return [text for _, text in use_section(page).commands]
 
 
 CONDITIONS = (ConditionColumn("pH", mean=7.4), ConditionColumn("solvent", words=("", "DMSO", "water")))

@@ -127,7 +127,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
     assert "<h1>Kinase &amp; friends</h1>" in report
     assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
-    assert "All folds together: 0.250. On 1 test label." in report
+    assert "All folds together: 0.250. On 1 out-of-fold label." in report
     assert "a, all folds together<" in report and "<h3>row 1, fold-0</h3>" in report
     assert '<p class="value">90 % <small></small></p>' in report
     assert "3 molecules in 2 folds (random, seed 0)" in report and "--final in place of --folds" in report
@@ -156,7 +156,7 @@ def test_folds_of_classes_have_the_sections_of_every_report(tmp_path):
     assert "0.90 (9 of 10)" in report and "a: ROC curve" in report and "25 % of the sets have one class" in report
     found = pooled(results, predicted_together(replace(TASK, kind="classification", metric="rocauc"), lines))["trust"]
     assert found["brier"]["after"]["a"] == pytest.approx((19 * 0.04 + 0.64) / 20)
-    assert "Only 50 % of the 20 test molecules of a have their class in their 90 % set" in report
+    assert "Only 50 % of the 20 molecules of a have their class in their 90 % set" in report
 
 
 def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
@@ -167,11 +167,11 @@ def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
     assert trust["coverage"]["0.9"]["a"] == pytest.approx(0.65) and trust["mean_width"] == {"0.9": {"a": 2.0}}
     whole = pooled([fold(0.4), fold(0.6, None, 20)], predicted_together(TASK, lines))["trust"]["coverage"]
     assert whole == {"0.9": {"a": None}}, "a fold without intervals"
-    said = "Only 65 % of the 20 test labels of a are inside their 90 % intervals"
+    said = "Only 65 % of the 20 out-of-fold labels of a are inside their 90 % intervals"
     assert said in reported(tmp_path, results, lines)
 
 
-def test_similarities_of_all_folds_are_counted():
+def test_similarities_of_all_folds_are_counted(tmp_path):
     bins = [[{"from": 0.0, "to": 0.3, "n": n, "error": error}] for n, error in ((1, 0.5), (3, 0.1), (0, None))]
     facts = [{"unfamiliar": 1, "compared": 4, "error_by_similarity": part} for part in bins]
     results = [fold(0.4) | {"trust": part} for part in facts]
@@ -179,6 +179,7 @@ def test_similarities_of_all_folds_are_counted():
     assert (trust["unfamiliar"], trust["compared"]) == (3, 12)
     (found,) = trust["error_by_similarity"]
     assert (found["n"], found["error"]) == (4, pytest.approx(0.2))
+    assert "3 molecules get a warning" in reported(tmp_path, results, LINES), "there is no test set"
 
 
 def test_the_tested_rows_of_all_folds_are_in_the_order_of_the_table():
@@ -225,7 +226,7 @@ def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
     lines = [header, *([row, "C", f"fold-{fold}", y, predicted] for row, fold, y, predicted in lines)]
     report = reported(tmp_path, [fold(0.5, n=1), fold(0.2, n=2)], lines)
     assert '<p class="value">0.350 <small>mean absolute error (MAE)</small></p>' in report
-    assert "All folds together: 0.300. 95 % interval 0.200 to 0.500, on 3 test labels." in report
+    assert "All folds together: 0.300. 95 % interval 0.200 to 0.500, on 3 out-of-fold labels." in report
 
 
 def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
