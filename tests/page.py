@@ -175,7 +175,7 @@ def open_queue(worker: Worker | InThisProcess, folder: Path, limits: JobLimits |
 
 
 @contextlib.contextmanager
-def served(queue: JobQueue, token: str | None = None, trainings: Trainings | None = None) -> Iterator[str]:
+def served(queue: JobQueue, token: str = "", trainings: Trainings | None = None) -> Iterator[str]:
     """The address of a page on this machine."""
     app = make_app(queue, token, ("127.0.0.1",), trainings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", http=PunctualProtocol))

@@ -75,9 +75,9 @@ def asked_column(title: str, smiles_column: str, error: NoColumn) -> str:
     sheets = f", or call it SMILES in its sheet; the sheets are {error.sheets}" if error.sheets else ""
     if not smiles_column:
         return f"choose the column of {title} that has the SMILES{sheets}"
-    count = error.columns.count(smiles_column)
-    count_words = f"{count} columns" if count else "no column"
-    return f"{title} has {count_words} {printable(smiles_column)!r}: choose the one that has the SMILES{sheets}"
+    number = error.columns.count(smiles_column)
+    has = f"{title} has {f'{number} columns' if number else 'no column'} {printable(smiles_column)!r}"
+    return f"{has}: choose the one that has the SMILES{sheets}"
 
 
 def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str, str], title: str) -> list[TableRow]:
@@ -85,14 +85,13 @@ def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str
     places = places_of(title, table.columns, [name for name in names if name in table.columns])
     if missing := [name for name in names if name not in places and not values.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
-    columns = list(places.values())
-    texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
+    columns, rows = list(places.values()), []
     of_form = {name: condition_text(values[name]) for name in names if name not in places}
-    of_rows = (of_form | dict(zip(places, each, strict=True)) for each in texts)
-    return [
-        TableRow(row.fields, row.smiles, row.error, conditions=tuple(each[name] for name in names))
-        for row, each in zip(table.rows, of_rows, strict=True)
-    ]
+    texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
+    for row, each in zip(table.rows, texts, strict=True):
+        of_row = of_form | dict(zip(places, each, strict=True))
+        rows.append(TableRow(row.fields, row.smiles, row.error, conditions=tuple(of_row[name] for name in names)))
+    return rows
 
 
 def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
@@ -125,16 +124,14 @@ def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.Traini
 
 
 def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
-    columns = look_at_columns(content, tuple(content.columns))
-    for place, column in enumerate(columns):
+    for place, column in enumerate(look_at_columns(content, tuple(content.columns))):
         texts = [row.fields[place].strip() for row in content.rows if not row.error]
         filled = [text for text in texts if not is_missing(text)]
         examples = [as_text(shortened(text)) for text in dict.fromkeys(filled)][:MOST_EXAMPLES]
         is_class = 1 < len(column.texts) <= MOST_CLASSES < column.labels or column.is_binary
         kind: schemas.Content = "numbers" if column.is_numeric else "classes" if is_class else "texts"
-        yield LookedColumn(
-            as_text(column.name), "SMILES" if place == content.smiles_place else kind, len(filled), examples
-        )
+        kind = "SMILES" if place == content.smiles_place else kind
+        yield LookedColumn(as_text(column.name), kind, len(filled), examples)
 
 
 def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[LookedTarget]:

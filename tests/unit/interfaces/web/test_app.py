@@ -165,7 +165,7 @@ def test_an_address_that_does_not_exist_leads_back(page):
 def test_a_list_of_molecules_is_a_table_whatever_they_are(page, queue, tmp_path, monkeypatch):
     smiles, sent = ['"', "a,b", "C\nC", "=1+1", "", "smiles", "C;C"], []
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "submit", lambda file, *_: sent.append(file.read()) or Job("0" * 32, None, ""))
+        patch.setattr(queue, "submit", lambda file, *_: sent.append(file.read()) or Job(number="0" * 32))
         page.post("/api/tables", json={"smiles": smiles})
     assert [row.smiles for row in read_rows(write(tmp_path, "a.csv", sent[0]), "a", "", 9).rows] == smiles
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
@@ -189,7 +189,9 @@ def test_unknown_fields_and_endpoints_and_no_confidences_are_refused_at_once(pag
 def test_a_table_that_is_not_over_is_downloaded_only_if_that_is_asked(page, queue):
     rows = [schemas.TableRow([text], text) for text in ("C", "CC")]
     answers = PretendedService().predict(rows[:1], schemas.Options())
-    job = Job("a" * 32, None, "t.csv", columns=["smiles"], rows=rows, added=ADDED, answers=answers, state="computing")
+    job = Job(
+        number="a" * 32, shown="t.csv", columns=["smiles"], rows=rows, added=ADDED, answers=answers, state="computing"
+    )
     queue.jobs[job.number] = job
     address = f"/api/tables/{job.number}/predictions"
     refused = page.get(f"{address}.csv")

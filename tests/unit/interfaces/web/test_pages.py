@@ -29,7 +29,7 @@ from tests.several import save_panel
 
 NAMED = {"a": "CCC", "b": "X", "c": "CXe", "d": "C", "e": "OOOO"}
 ROWS = [schemas.TableRow([text, name], text, "") for name, text in NAMED.items()]
-JOB = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS, added=ADDED)
+JOB = Job(number="0" * 32, columns=["smiles", "name"], rows=ROWS, added=ADDED)
 JOB.answers = PretendedService().predict(ROWS, schemas.Options())
 
 
@@ -54,7 +54,7 @@ def test_rows_by_hand(view, rows):
 
 @pytest.mark.parametrize(("order", "rows"), [("ascending", [3, 2, 0, 1]), ("descending", [0, 2, 3, 1])])
 def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
-    job = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS[:4], added=ADDED)
+    job = Job(number="0" * 32, columns=["smiles", "name"], rows=ROWS[:4], added=ADDED)
     job.answers = PretendedService().predict(job.rows, schemas.Options())
     for row, high in ((0, 9), (2, 5), (3, 2)):  # from 2, 2 and 0 on
         job.answers[row].predictions["length"].high = high
@@ -73,7 +73,7 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     ],
 )
 def test_columns_are_those_that_are_chosen(asked, shown):
-    job = Job("0" * 32, None, "", schemas.Options(domain=True), ["smiles", "name"], ROWS, "smiles", ADDED)
+    job = Job(["smiles", "name"], ROWS, "smiles", ADDED, number="0" * 32, options=schemas.Options(domain=True))
     offered = offered_columns(PretendedService().facts(), job)
     assert list(offered) == ["length", "Nearest training molecule", "SMILES", "name"]
     assert chosen_columns(offered, View(columns=asked)) == shown
