@@ -142,7 +142,7 @@ def test_columns_are_chosen_and_moved_with_the_keyboard(user):
     page.focus("#view [value=note]")
     page.keyboard.press("Space")
     expect(page.locator("#rows thead th", has_text="note")).to_have_count(1)
-    usual = ["Row", "Molecule", "logp", "Nearest training molecule", "Alerts"]
+    usual = ["Row", "Molecule", "Nearest training molecule", "logp", "Alerts"]
     listed = page.locator("#view .check").all_inner_texts()
     expect(page.locator("#view [value=note]")).to_be_focused()
     assert heads() == [*usual, "note"]

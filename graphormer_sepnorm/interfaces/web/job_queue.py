@@ -16,7 +16,6 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO, cast
 
 from pebble import ProcessExpired, ProcessPool
@@ -180,7 +179,9 @@ class JobQueue:
                 self.worker, self.facts = worker, facts
             before.end()
 
-    def submit(self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "") -> Job:
+    def submit(
+        self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "", sheet: str = ""
+    ) -> Job:
         """Puts a table into the queue; raises InputError for a bad one, and HTTPException if too many wait."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{title} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
@@ -188,11 +189,18 @@ class JobQueue:
         self.check_room(self.waiting)
         source = self.uploads / f"{(number := secrets.token_hex(16))}{suffix}"
         keep(file, source, title)
-        job = Job(smiles_column=smiles_column, number=number, source=source, shown=title, options=options)
-        return self.enqueue(job)
+        table = Job(number=number, source=source, shown=title, smiles_column=smiles_column, sheet=sheet)
+        return self.enqueue(replace(table, options=options))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
-        """Puts a table into the queue again, with the molecules of another column; raises as ``submit``."""
+        """Puts a table into the queue again, with the molecules of another column; raises as ``submit``.
+
+        The column of a workbook whose sheets have no molecules comes after its sheet and a colon.
+        """
+        if job.source and job.sheets:
+            sheet, _, column = smiles_column.partition(":")
+            with open(job.source, "rb") as file:
+                return self.submit(file, job.source.suffix, job.shown, job.options, column, sheet)
         self.check_room(self.waiting)
         columns = list(map(as_text, job.columns))  # as the page has them
         if columns.count(as_text(smiles_column)) != 1:
@@ -202,7 +210,7 @@ class JobQueue:
         rows = [
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
-        table = job.columns, rows, job.columns[place], job.added, "", job.header, job.delimiter
+        table = job.columns, rows, job.columns[place], job.added, "", job.header, job.delimiter, job.about
         return self.enqueue(Job(*table, number=secrets.token_hex(16), shown=job.shown, options=job.options))
 
     def enqueue(self, job: Job) -> Job:
@@ -229,6 +237,8 @@ class JobQueue:
             for each in stored[:-1]:  # the last one is looked at
                 if len(self.jobs) > self.limits.kept or rows > self.limits.kept_rows:
                     rows -= len(self.jobs.pop(each.number).rows)
+                    if each.source:
+                        each.source.unlink(missing_ok=True)
         return job
 
     def find(self, number: str) -> Job | None:
@@ -292,8 +302,8 @@ class JobQueue:
         self.finish(job)
 
     def step(self, job: Job) -> None:
-        if job.source:
-            return self.read(job, job.source)
+        if not job.columns:
+            return self.read(job)
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:
@@ -312,15 +322,12 @@ class JobQueue:
         if len(job.answers) == len(job.rows) and job.state == "computing":
             job.state = "done"
 
-    def read(self, job: Job, source: Path) -> None:
-        job.source = None
+    def read(self, job: Job) -> None:
         try:
-            request = source, job.shown, self.limits.rows, job.options, job.smiles_column
+            request = job.source, job.shown, self.limits.rows, job.options, job.smiles_column, job.sheet
             table = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *request))
         except NoAnswer as error:
             raise InputError(f"{job.shown} could not be read: {error}") from None
-        finally:
-            source.unlink(missing_ok=True)
         vars(job).update(vars(table))
         self.store.add_rows(job)
         if job.problem:
@@ -331,7 +338,7 @@ class JobQueue:
         if not job.is_over:
             job.fail(STOPPED)
         try:
-            if job.source:
+            if job.source and not job.sheets:  # of which another one may be chosen
                 job.source.unlink(missing_ok=True)
             self.store.end(job)
         except Exception as error:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,8 +20,9 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, ModelFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.rows import with_decimal
-from graphormer_sepnorm.tables.writers import write_whole
+from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, digits_of, text_of_number
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 
 DAYS_KEPT = 7
 STOPPED = "the server was stopped before the table was done, or another page computes it: predict it again, or wait"
@@ -37,7 +39,8 @@ class Job(schemas.TableRows):
     """A table on its way; before it is read, ``smiles_column`` is the one that is asked for."""
 
     number: str  # its address, which nobody can guess
-    source: Path | None = None  # the file it is read from; None once it is read
+    source: Path | None = None  # the file it is read from, as long as it is kept
+    sheet: str = ""  # of a workbook that is asked for
     shown: str = ""  # what messages call that file
     options: Options = field(default_factory=Options)
     answers: list[MoleculePrediction] = field(default_factory=list)  # of the first rows
@@ -83,7 +86,7 @@ class ResultStore:
 
     def add_rows(self, job: Job) -> None:
         rows = [(row.fields, row.smiles, row.error, row.conditions) for row in job.rows]
-        parts = ("columns", "smiles_column", "added", "header", "delimiter")
+        parts = ("columns", "smiles_column", "added", "header", "delimiter", "about")
         self.add(job, rows=rows, **{name: getattr(job, name) for name in parts})
 
     def end(self, job: Job) -> None:
@@ -142,11 +145,13 @@ def saved_table(job: Job, suffix: str) -> bytes:
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
     added, cells = zip(*(written_column(answers, column, safe) for column in job.added), strict=True)
+    like = with_decimal(Table(job.columns, iter(job.rows), job.delimiter))
+    writers = WRITERS | {".xlsx": partial(ExcelWriter, about=job.about)}
+    writer = writers[suffix]([*map(safe, job.columns)], added, like)
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / f"predictions{suffix}"
-        like = with_decimal(Table(job.columns, iter(job.rows), job.delimiter))
-        write_whole(out, [*map(safe, job.columns)], rows, added, list(cells), like)
-        return out.read_bytes()
+        grown = Path(folder) / "grown"
+        grown.write_bytes(writer.header() + writer.encode(rows, list(cells)))
+        return writer.complete(grown).read_bytes()
 
 
 def written_column(

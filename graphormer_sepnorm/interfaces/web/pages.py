@@ -19,6 +19,7 @@ from graphormer_sepnorm.interfaces.web import api, schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, MoleculePrediction
+from graphormer_sepnorm.output.predict_table import FAMILIAR
 from graphormer_sepnorm.predict.describing import measured_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
 from graphormer_sepnorm.report.page import data_uri
@@ -27,7 +28,7 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS
 from graphormer_sepnorm.tables.formats.text import COLUMNS
-from graphormer_sepnorm.tables.label_text import shortened
+from graphormer_sepnorm.tables.label_text import is_number, shortened
 from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
@@ -80,8 +81,8 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
     predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
     names: dict[ShownKind, list[str]] = {
         "class": ["Class"] * bool(facts.class_names),
-        "target": [target for target in facts.targets if target in predicted],
         "nearest": ["Nearest training molecule"] * job.options.domain,
+        "target": [target for target in facts.targets if target in predicted],
         "alerts": ["Alerts"] * job.options.alerts,
         "smiles": ["SMILES"],
         "property": [column.name for column in job.added if column.place[0] == "properties"],
@@ -131,7 +132,7 @@ def widths(job: Job) -> dict[str, list[str]]:
 
 
 def progress_of(job: Job) -> dict:
-    return {"progress": api.status_of(job), "is_over": job.is_over, "options": job.options}
+    return {"progress": api.status_of(job), "is_over": job.is_over, "options": job.options, "sheets": job.sheets}
 
 
 def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
@@ -158,8 +159,12 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 
 
 def title_of(job: Job, row: int) -> str:
-    column = id_column_among(job.columns)
+    """The id of a molecule, else its text in the first other column if no other row has it, else its row."""
+    column, others = id_column_among(job.columns), [name for name in job.columns if name != job.smiles_column]
     name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
+    if column is None and others:
+        texts = [each.fields[job.columns.index(others[0])].strip() for each in job.rows]
+        name = texts[row] if texts.count(texts[row]) == 1 and not is_number(texts[row]) else ""
     return as_text(shortened(name)) or f"Row {row + job.header + 1}"
 
 
@@ -193,6 +198,22 @@ def is_measured(facts: ModelFacts, answer: MoleculePrediction, target: str) -> b
     """Whether the nearest training molecule of a target is the same molecule."""
     near = answer.models.get(facts.compared_by.get(target, ""), {"in_training": answer.in_training})
     return bool(near["in_training"])
+
+
+def warning_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> str:
+    """The sentences on the training domain that apply to a target: without names of targets, or with its own.
+
+    Of a text such as "A, B and 2 others: ...", each target after B may be meant.
+    """
+    near = answer.models.get(facts.compared_by.get(target, ""), {"warning": answer.warning})
+    names = "|".join(map(re.escape, sorted(facts.targets, key=len, reverse=True)))
+    labels = rf"(?:^| )((?:{names})(?:, (?:{names}))*)( and \d+ others?)?: "
+    general, *parts = re.split(labels, FAMILIAR.sub("", str(near["warning"] or "")))
+    sentences, place = [general], facts.targets.index(target)
+    for named, others, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        places = [facts.targets.index(name) for name in re.findall(names, named)]
+        sentences += [text] * (place in places or bool(others and place > places[-1]))
+    return " ".join(map(str.strip, filter(None, sentences)))
 
 
 def bar_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> Bar:
@@ -230,6 +251,7 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
     own_words = {"number": as_shown, "unit": in_unit, "measured": as_measured, "sentence": as_sentence}
     environment.filters |= words | own_words | {"rounded": as_rounded, "data_uri": lambda svg: data_uri(svg.encode())}
     functions = {"zip": zip, "grouped_bars": grouped_bars, "is_measured": is_measured, "differ": differ}
+    functions |= {"warning_of": warning_of}
     knows_excel = all(map(find_spec, ("openpyxl", "xlsxwriter")))
     read = [kind for kind in TABLE_KINDS if knows_excel or kind not in SPREADSHEET_KINDS]
     names = {"condition": api.CONDITION, "smi_columns": COLUMNS, "no_columns": NO_COLUMNS, "kinds": read}

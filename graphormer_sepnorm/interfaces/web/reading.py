@@ -1,5 +1,6 @@
 """Reading of uploaded tables in the worker process, and how the command ``train`` understands them."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
-from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS, refuse_large
+from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS, explaining, refuse_large, texts_of_sheet
 from graphormer_sepnorm.tables.formats.table import NoColumn, Row, WholeTable, printable
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
@@ -31,7 +32,7 @@ MOST_EXAMPLES, MOST_REASONS = 3, 20
 MOST_CLASSES = 12
 
 
-def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> WholeTable:
+def read_rows(path: Path, title: str, smiles_column: str, most_rows: int, sheet: str = "") -> WholeTable:
     """The table in a file that messages call ``title``; raises NoColumn, and InputError for none or too large a one.
 
     A small workbook can unpack to very many characters, and its cells can share one long text.
@@ -39,7 +40,7 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Who
     try:
         if kind_of(path) in SPREADSHEET_KINDS:
             refuse_large(path, str(path), MOST_CHARACTERS)
-        with open_table(path, named_column(path, smiles_column or None)) as table:
+        with open_table(path, named_column(path, smiles_column or None), sheet=sheet or None) as table:
             rows, characters = list[Row](), 0
             for row in islice(table.rows, most_rows + 1):
                 characters += len(row.fields) + sum(map(len, row.fields))
@@ -57,17 +58,27 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Who
     return WholeTable(table.columns, rows, table.delimiter, table.smiles_place, table.header)
 
 
-def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> tuple[WholeTable, str]:
+def read_table(path: Path, title: str, smiles_column: str, most_rows: int, sheet: str) -> tuple[WholeTable, str]:
     """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
     try:
-        return read_rows(path, title, smiles_column, most_rows), ""
+        return read_rows(path, title, smiles_column, most_rows, sheet), ""
     except NoColumn as error:
         problem, columns = asked_column(title, smiles_column, error), error.columns
     once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {title} should name the columns, each with another name")
-    table = read_rows(path, title, once, most_rows)
+    table = read_rows(path, title, once, most_rows, sheet)
     return replace(table, rows=[replace(row, smiles="") for row in table.rows]), problem
+
+
+def sheets_of(path: Path) -> dict[str, list[str]]:
+    """The columns of each sheet of a workbook; none for another table."""
+    if kind_of(path) not in SPREADSHEET_KINDS:
+        return {}
+    import openpyxl  # an extra
+
+    with explaining(path.name), contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:
+        return {sheet.title: next(texts_of_sheet(sheet, 1), []) for sheet in book.worksheets}
 
 
 def asked_column(title: str, smiles_column: str, error: NoColumn) -> str:
@@ -97,12 +108,12 @@ def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str
 def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
     """The table in a file, with the problem if it cannot be trained on; raises InputError as ``read_rows``."""
     try:
-        table = read_rows(path, title, choice.smiles_column, most_rows)
+        table = read_rows(path, title, choice.smiles_column, most_rows, choice.sheet)
     except NoColumn as error:
-        problem = as_text(asked_column(title, choice.smiles_column, error))
-        return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
+        problem, columns = as_text(asked_column(title, choice.smiles_column, error)), map(as_text, error.columns)
+        return schemas.TableLook(list(map(LookedColumn, columns)), problem=problem, sheets=list(sheets_of(path)))
     column = as_text(table.columns[table.smiles_place])
-    look = schemas.TableLook(list(looked_columns(table)), len(table.rows), column)
+    look = schemas.TableLook(list(looked_columns(table)), len(table.rows), column, sheets=list(sheets_of(path)))
     try:
         seed = find_recipe(RunOptions(csv=title).found_recipe).train.seed
         targets = choice.targets or list(only_target(str(path), table, choice.given()))

@@ -196,6 +196,7 @@ class TrainingChoice(BaseModel):
     targets: list[str] = []  # empty: the only one that is left
     feature_columns: list[str] = []
     task: Literal["", "regression", "classification"] = ""
+    sheet: str = ""  # of a workbook
     smiles_column: str = ""
     decimal: Literal["", "point", "comma"] = ""
     scale: Literal["", "log10", "M", "mM", "uM", "nM", "pM"] = ""  # a unit: -log10 of concentrations in it
@@ -265,6 +266,7 @@ class TableLook:
     skipped: int = 0
     reasons: list[tuple[int, str, str]] = field(default_factory=list)
     problem: str = ""
+    sheets: list[str] = field(default_factory=list)  # of a workbook
 
 
 class Problem(BaseModel):
@@ -338,3 +340,5 @@ class TableRows:
     problem: str = ""
     header: int = 0  # lines above the first row
     delimiter: str = ""
+    about: list[tuple[str, str]] = field(default_factory=list)  # pairs of texts on the predictions, for a workbook
+    sheets: dict[str, list[str]] = field(default_factory=dict)  # the columns of each sheet, if none has molecules

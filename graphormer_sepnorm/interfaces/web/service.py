@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, plain_svg
+from graphormer_sepnorm.interfaces.commands.predict import about_models
 from graphormer_sepnorm.interfaces.web import reading, schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.options import Answers
@@ -36,6 +38,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tasks import TASKS
 
 PICTURE = 220, 120  # width and height
+MOST_ATOMS_OF_PICTURE = 30  # larger molecules have a picture as large as they need
 MOST_ATOMS_DRAWN = 200
 
 
@@ -47,6 +50,7 @@ class PredictionService:
     name: str  # what the page calls the models
     about: dict[str, str]  # facts for people
     endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
+    origin: list[tuple[str, str]] = field(default_factory=list)  # as ``about_models``, for workbooks
 
     look = staticmethod(reading.look_at_table)
 
@@ -113,17 +117,22 @@ class PredictionService:
             about=self.about,
         )
 
-    def read(self, path: Path, title: str, most_rows: int, options: Options, smiles_column: str) -> schemas.TableRows:
+    def read(
+        self, path: Path, title: str, most_rows: int, options: Options, smiles_column: str, sheet: str = ""
+    ) -> schemas.TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
-        table, problem = reading.read_table(path, title, smiles_column, most_rows)
+        table, problem = reading.read_table(path, title, smiles_column, most_rows, sheet)
         names = self.predictor.asked_conditions.columns
         rows = reading.under_conditions(table, names, options.conditions, title)
         taken = {column.name for column in added}
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in table.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
         smiles_column = "" if problem else table.columns[table.smiles_place]
-        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header, table.delimiter)
+        about = [(name, str(date.today()) if name == "on" else text) for name, text in self.origin]
+        about += self.columns(options).about
+        parts = added, problem, table.header, table.delimiter, about, reading.sheets_of(path) if problem else {}
+        return schemas.TableRows(table.columns, rows, smiles_column, *parts)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
@@ -159,8 +168,9 @@ class PredictionService:
 
     def structure(self, smiles: str) -> str:
         mol = read_small(smiles)
+        size, bond_length = (PICTURE, 26) if mol.GetNumAtoms() <= MOST_ATOMS_OF_PICTURE else ((-1, -1), 20)
         with one_molecule(smiles):
-            return plain_svg(mol, PICTURE, bond_length=26)
+            return plain_svg(mol, size, bond_length)
 
     def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> schemas.AtomContributions:
         """Contributions to what is predicted under conditions; raises InputError as ``explain_rows``."""
@@ -211,7 +221,8 @@ def load_service(
     about = shown_facts(described)
     if words := unfinished_words(RunFolder(place)):
         about["training"] = words
-    models = PredictionService(predictor, confidence, compute, name, about, endpoints)
+    origin = [(key, Path(text).name if key == "model" else text) for key, text in about_models(names)]
+    models = PredictionService(predictor, confidence, compute, name, about, endpoints, origin)
     warm_up(models)
     return models
 

@@ -21,6 +21,7 @@ from graphormer_sepnorm.interfaces.web.pages import (
     make_pages,
     offered_columns,
     shown_rows,
+    warning_of,
     widths,
 )
 from graphormer_sepnorm.interfaces.web.service import load_service
@@ -65,9 +66,9 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [
-        ([], ["length", "Nearest training molecule"]),
+        ([], ["Nearest training molecule", "length"]),
         (["name", "length", "name", "not there"], ["name", "length"]),
-        (["not there"], ["length", "Nearest training molecule"]),
+        (["not there"], ["Nearest training molecule", "length"]),
         ([NO_COLUMNS], []),
         (["name", NO_COLUMNS], ["name"]),
     ],
@@ -75,7 +76,7 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
 def test_columns_are_those_that_are_chosen(asked, shown):
     job = Job(["smiles", "name"], ROWS, "smiles", ADDED, number="0" * 32, options=schemas.Options(domain=True))
     offered = offered_columns(PretendedService().facts(), job)
-    assert list(offered) == ["length", "Nearest training molecule", "SMILES", "name"]
+    assert list(offered) == ["Nearest training molecule", "length", "SMILES", "name"]
     assert chosen_columns(offered, View(columns=asked)) == shown
     listed = listed_columns(offered, shown)
     assert sorted(listed) == sorted(offered) and [name for name in listed if name in shown] == shown
@@ -154,6 +155,21 @@ def test_the_standing_is_that_of_the_measured_value_where_it_is_known(bound, nea
     facts = FACTS.model_copy(update={"compared_by": {"Sol": "A"}})
     (bar,) = grouped_bars(facts, schemas.MoleculePrediction(predictions={"Sol": one}, models=models))["Absorption"]
     assert (bar.place, bar.standing, bar.is_measured) == (30, standing, standing == "better")
+
+
+def test_a_warning_marks_the_endpoints_that_it_names_or_all():
+    def warned(text: str, **others) -> list[str]:
+        one = schemas.MoleculePrediction(warning=text, **others)
+        return [target for target in ENDPOINTS if warning_of(FACTS, one, target)]
+
+    assert warned("No training molecule is similar.") == list(ENDPOINTS)
+    assert warned("Read as CC: the text after it was ignored. Ames, Sol: It has Xe.") == [
+        "Ames",
+        "Sol",
+    ]
+    assert warned("hERG, logD and 1 other: It has Xe. logD: It is large.") == ["hERG", "logD", "Ames", "Sol"]
+    assert warning_of(FACTS, schemas.MoleculePrediction(warning="logD, Sol: A b. Sol: C."), "Sol") == "A b. C."
+    assert warned("", models={"A": {"warning": "It is large."}}) == []
 
 
 @pytest.mark.parametrize(
