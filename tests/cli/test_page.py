@@ -120,7 +120,8 @@ def test_draw_predict_and_look(user):
     card = page.locator("#rows .card")
     expect(card).to_have_count(1)  # the rows come after the status
     assert card.locator(".smiles").inner_text() == drawn
-    assert "2 heavy atoms" in card.locator(".warning").inner_text()
+    assert "2 heavy atoms" in card.locator(".molecule .warning").inner_text()
+    assert "2 heavy atoms" in card.locator(".bars .warning").get_attribute("title")
     assert " to " in card.locator(".number").first.inner_text()
     assert "C" in card.locator(".nearest").inner_text()
     wait_for_picture(page, ".card img")

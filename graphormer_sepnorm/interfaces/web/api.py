@@ -163,6 +163,10 @@ async def options_of(request: Request, fields: Annotated[schemas.FormOptions, Fo
 
 
 FormOptions = Annotated[Options, Depends(options_of)]
+UploadedTable = Annotated[UploadFile, File(description="CSV, TSV, .smi, SDF or .xlsx")]
+Start = Annotated[int, Query(ge=0)]
+Count = Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)]
+Partial = Annotated[bool, Query(description="rows so far of a table that is not over")]
 SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: found by its name")]
 
 
@@ -203,11 +207,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         return status_of(queue.submit(io.BytesIO(table), ".csv", "the list", options))
 
     @given.post("/file", status_code=202)
-    def predict_file(
-        options: FormOptions,
-        file: Annotated[UploadFile, File(description="CSV, TSV, .smi, SDF or .xlsx")],
-        smiles_column: SmilesColumn = "",
-    ) -> JobStatus:
+    def predict_file(options: FormOptions, file: UploadedTable, smiles_column: SmilesColumn = "") -> JobStatus:
         """Predicts a table of molecules."""
         return status_of(submit_file(queue, file, options, smiles_column))
 
@@ -223,21 +223,13 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         return status_of(job)
 
     @table.get("/rows", responses=problems(409))
-    def rows(
-        job: KnownJob,
-        start: Annotated[int, Query(ge=0)] = 0,
-        count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100,
-    ) -> list[RowPrediction]:
+    def rows(job: KnownJob, start: Start = 0, count: Count = 100) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
         refuse_empty(job)
         return answered_rows(job, range(start, min(start + count, len(job.answers))))
 
     @table.get("/predictions.{kind}", response_class=Response, responses=DOWNLOADED | problems(409))
-    def download(
-        id: str,
-        kind: Literal["csv", "xlsx", "parquet"],
-        partial: Annotated[bool, Query(description="rows so far of a table that is not over")] = False,
-    ) -> Response:
+    def download(id: str, kind: Literal["csv", "xlsx", "parquet"], partial: Partial = False) -> Response:
         """A table that is over (409 before) as CSV, Excel workbook or Parquet, also of other models before a restart.
 
         The header ``Rows-Done`` says how many rows of how many it has, as a cancelled or failed table has only some.

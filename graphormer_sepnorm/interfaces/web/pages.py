@@ -45,13 +45,6 @@ ShownKind = Literal["class", "target", "nearest", "alerts", "smiles", "property"
 STANDINGS = "worse", "middle", "better"
 USUAL = "class", "target", "nearest", "alerts"
 OTHERS = "Other endpoints"  # those without a group
-# Rows that can be asked for, by the name of the choice.
-KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
-    "all": lambda answer: True,
-    "predicted": lambda answer: not answer.error,
-    "warned": lambda answer: bool(answer.warning),
-    "unreadable": lambda answer: bool(answer.error),
-}
 
 
 class View(BaseModel):
@@ -70,6 +63,10 @@ class View(BaseModel):
 
     def address_of(self, job: Job) -> str:
         return f"/tables/{job.number}?{self.address()}".removesuffix("?")
+
+    def keeps(self, answer: MoleculePrediction) -> bool:
+        error, warning = bool(answer.error), bool(answer.warning)
+        return {"all": True, "predicted": not error, "warned": warning, "unreadable": error}[self.only]
 
 
 AskedView = Annotated[View, Query()]
@@ -114,7 +111,7 @@ def shown_rows(job: Job, view: View) -> list[int]:
     rows = [
         number
         for number, answer in enumerate(answers)
-        if KEPT[view.only](answer) and any(text in as_text(field).lower() for field in job.rows[number].fields)
+        if view.keeps(answer) and any(text in as_text(field).lower() for field in job.rows[number].fields)
     ]
     places = {column.name: column.place for column in job.added} | widths(job)
     if view.sort not in places:

@@ -38,12 +38,10 @@ MOST_OF_NAME = 60
 SECONDS_TO_END = 10
 SOURCES = Path(__file__).parents[3]
 # A report has its own script and style; in a sandbox it reaches nothing of the page.
-REPORT_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-        "frame-ancestors 'none'; sandbox allow-scripts"
-    )
-}
+REPORT_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; sandbox allow-scripts"
+)
 
 
 @dataclass
@@ -81,11 +79,8 @@ class Trainings:
 
     def names(self) -> list[str]:
         """The finished trainings, the last one first."""
-        runs = [RunFolder(path) for path in self.runs.glob("[!.]*")]
-        times = {
-            run.path.name: run.report.stat().st_mtime for run in runs if run.stack.exists() and run.report.exists()
-        }
-        return sorted(times, key=times.__getitem__, reverse=True)
+        runs = [run for run in map(RunFolder, self.runs.glob("[!.]*")) if run.stack.exists() and run.report.exists()]
+        return [run.path.name for run in sorted(runs, key=lambda run: -run.report.stat().st_mtime)]
 
     def run(self, name: str) -> RunFolder:
         if name not in self.names():
@@ -210,7 +205,7 @@ def add_training(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
 
     @app.get("/trainings/{name}/report", include_in_schema=False)
     def report(name: str) -> Response:
-        return FileResponse(trainings.run(name).report, 200, REPORT_HEADERS, "text/html")
+        return FileResponse(trainings.run(name).report, 200, {"Content-Security-Policy": REPORT_POLICY}, "text/html")
 
     @app.post("/models", include_in_schema=False)
     def use_model(name: Annotated[str, Form()] = "") -> Response:
