@@ -62,7 +62,7 @@ class PretendedService:
         )
 
     def read(
-        self, path: Path, shown: str, most_rows: int, options: schemas.Options, smiles_column: str
+        self, path: Path, shown: str, most_rows: int, options: schemas.Options, smiles_column: str, sheet: str = ""
     ) -> schemas.TableRows:
         header, *lines = path.read_text().splitlines()
         if len(lines) > most_rows:
@@ -72,7 +72,8 @@ class PretendedService:
         rows = [line.strip('"').split(",") if len(columns) > 1 else [line.strip('"')] for line in lines]
         smiles = [row[columns.index(column)] if column else "" for row in rows]
         found = [schemas.TableRow(fields, text, "") for fields, text in zip(rows, smiles, strict=True)]
-        return schemas.TableRows(columns, found, column, ADDED, "" if column else f"choose the column of {shown}")
+        problem = "" if column else f"choose the column of {shown}"
+        return schemas.TableRows(columns, found, column, ADDED, problem, about=[("model", "pretended")])
 
     def predict(self, rows: list[schemas.TableRow], options: schemas.Options) -> list[schemas.MoleculePrediction]:
         return [self.predict_one(row.smiles) for row in rows]
@@ -175,7 +176,7 @@ def open_queue(worker: Worker | InThisProcess, folder: Path, limits: JobLimits |
 
 
 @contextlib.contextmanager
-def served(queue: JobQueue, token: str | None = None, trainings: Trainings | None = None) -> Iterator[str]:
+def served(queue: JobQueue, token: str = "", trainings: Trainings | None = None) -> Iterator[str]:
     """The address of a page on this machine."""
     app = make_app(queue, token, ("127.0.0.1",), trainings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", http=PunctualProtocol))

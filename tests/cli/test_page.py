@@ -120,7 +120,8 @@ def test_draw_predict_and_look(user):
     card = page.locator("#rows .card")
     expect(card).to_have_count(1)  # the rows come after the status
     assert card.locator(".smiles").inner_text() == drawn
-    assert "2 heavy atoms" in card.locator(".warning").inner_text()
+    assert "2 heavy atoms" in card.locator(".molecule .warning").inner_text()
+    assert "2 heavy atoms" in card.locator(".bars .warning").get_attribute("title")
     assert " to " in card.locator(".number").first.inner_text()
     assert "C" in card.locator(".nearest").inner_text()
     wait_for_picture(page, ".card img")
@@ -142,7 +143,7 @@ def test_columns_are_chosen_and_moved_with_the_keyboard(user):
     page.focus("#view [value=note]")
     page.keyboard.press("Space")
     expect(page.locator("#rows thead th", has_text="note")).to_have_count(1)
-    usual = ["Row", "Molecule", "logp", "Nearest training molecule", "Alerts"]
+    usual = ["Row", "Molecule", "Nearest training molecule", "logp", "Alerts"]
     listed = page.locator("#view .check").all_inner_texts()
     expect(page.locator("#view [value=note]")).to_be_focused()
     assert heads() == [*usual, "note"]

@@ -47,7 +47,7 @@ def serve(
     from graphormer_sepnorm.system.files import cache_root
 
     local = is_local(host)
-    token = None if local else find_token()
+    token = "" if local else find_token()
     with interruptible(), listening(host, port) as listener, contextlib.ExitStack() as open_things:
         store = ResultStore(keep or cache_root() / "tables")
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
@@ -56,7 +56,7 @@ def serve(
         def open_worker(names: list[str]) -> Worker:
             return Worker(service_of, names or models, confidence, device, precision)
 
-        names = (host, "localhost", "127.0.0.1", "::1") if local else None
+        names = (host, "localhost", "127.0.0.1", "::1") if local else ()
         root = f"/{root_path.strip('/')}".rstrip("/")
         queue = open_things.enter_context(contextlib.closing(JobQueue(open_worker, limits, store)))
         if words := queue.facts.about.get("training"):  # not finished

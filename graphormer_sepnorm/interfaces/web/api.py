@@ -2,8 +2,8 @@
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -92,13 +92,11 @@ async def explained_atoms(
 ) -> tuple[str, AtomContributions]:
     """The explained target, by default the first one or the most probable class, and the atoms of its prediction."""
     queue: JobQueue = request.app.state.queue
-    read, facts = row_at(job.rows, row), queue.facts
-    predictions = job.answers[row].predictions if row < len(job.answers) else {}
-    if target is None and facts.class_names and predictions:
+    read, predictions = row_at(job.rows, row), job.answers[row].predictions if row < len(job.answers) else {}
+    if target is None and queue.facts.class_names and predictions:
         target = max(predictions, key=lambda name: predictions[name].value)
-    target = target or next(iter(predictions), facts.targets[0])
-    explanation = await queue.ask("atoms", read.smiles, target, read.conditions)
-    return target, cast(AtomContributions, explanation)
+    target = target or next(iter(predictions), queue.facts.targets[0])
+    return target, cast(AtomContributions, await queue.ask("atoms", read.smiles, target, read.conditions))
 
 
 Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
@@ -106,29 +104,26 @@ Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
 
 def answered_rows(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
     names = unique_names(job)
-    return [
-        RowPrediction(
-            row=number,
-            smiles=as_text(job.rows[number].smiles),
-            fields=dict(zip(names, map(as_text, job.rows[number].fields), strict=True)),
-            **job.answers[number].model_dump(),
-        )
-        for number in numbers
-    ]
+    rows = []
+    for number in numbers:
+        answer, row = row_at(job.answers, number).model_dump(), job.rows[number]
+        fields = dict(zip(names, map(as_text, row.fields), strict=True))
+        rows.append(RowPrediction(row=number, smiles=as_text(row.smiles), fields=fields, **answer))
+    return rows
 
 
-def unique_names(job: Job) -> list[str]:
-    """The names of the columns, each another one: of several of one name, later ones have a number."""
-    columns = list(map(as_text, job.columns))
-    taken, numbers, names = set(columns), dict[str, Iterator[int]](), []
-    for name in columns:
-        if name in numbers:
-            name = next(each for number in numbers[name] if (each := f"{name} ({number})") not in taken)
-            taken.add(name)
-        else:
-            numbers[name] = count(2)
-        names.append(name)
-    return names
+def unique_names(job: Job) -> dict[str, str]:
+    """The columns by their names, each another one: of several of one name, later ones have a number."""
+    taken, numbers, columns = set(map(as_text, job.columns)), Counter[str](), dict[str, str]()
+    for column in job.columns:
+        unique = name = as_text(column)
+        while numbers[name] and unique in taken:
+            numbers[name] += 1
+            unique = f"{name} ({numbers[name]})"
+        numbers[name] = numbers[name] or 1
+        taken.add(unique)
+        columns[unique] = column
+    return columns
 
 
 def kind_of_text(text: str, smiles_column: str = "") -> str:
@@ -155,39 +150,32 @@ def are_names(fields: list[str]) -> bool:
     return is_each and len(names) == len(fields) > 1
 
 
-async def options_of(
-    request: Request,
-    interval: Annotated[float | None, Form(description="confidence of intervals; empty: none")] = None,
-    domain: Annotated[bool, Form(description="compare molecules with the training molecules")] = False,
-    alerts: Annotated[bool, Form(description="name structural alerts")] = False,
-    properties: Annotated[bool, Form(description="add molecular weight, logP, TPSA and others")] = False,
-    endpoints: Annotated[tuple[str, ...], Form(description="targets, by name or pattern; empty: all")] = (),
-    models: Annotated[tuple[str, ...], Form(description="which of several models predict; empty: all")] = (),
-) -> Options:
+async def options_of(request: Request, fields: Annotated[schemas.FormOptions, Form()]) -> Options:
     """The options of a form; a field ``condition NAME`` has a condition. Raises InputError for unknown fields."""
-    fields: dict[str, object] = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties}
-    fields |= {"endpoints": endpoints, "models": models}
     of_page = () if request.scope["path"].startswith("/api/") else ("text", "columns")
-    known, conditions = [*fields, "file", "smiles_column", *of_page], {}
+    known, conditions = [*schemas.FormOptions.model_fields, "file", "smiles_column", *of_page], {}
     for name, text in (await request.form()).items():
         if name.startswith(CONDITION) and isinstance(text, str):
             conditions[name.removeprefix(CONDITION)] = text
         elif name not in known:
             raise InputError(f"unknown field {name!r}, choose of {', '.join(known)}{did_you_mean(name, known)}")
-    return Options.model_validate(fields | {"conditions": conditions})
+    return Options(**dict(fields), conditions=conditions)
 
 
 FormOptions = Annotated[Options, Depends(options_of)]
+UploadedTable = Annotated[UploadFile, File(description="CSV, TSV, .smi, SDF or .xlsx")]
+Start = Annotated[int, Query(ge=0)]
+Count = Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)]
+Partial = Annotated[bool, Query(description="rows so far of a table that is not over")]
 SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: found by its name")]
 
 
 def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_column: str) -> Job:
     """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
-    name = PurePath(file.filename or "the table")
-    title = name.name
-    if len(title) > MOST_SHOWN_OF_NAME:
-        title = f"{title[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
-    return queue.submit(file.file, name.suffix.lower(), title, options, smiles_column)
+    path = PurePath(file.filename or "the table")
+    is_long = len(path.name) > MOST_SHOWN_OF_NAME
+    title = f"{path.name[:MOST_SHOWN_OF_NAME]}...{path.suffix[:10]}" if is_long else path.name
+    return queue.submit(file.file, path.suffix.lower(), title, options, smiles_column)
 
 
 class SvgResponse(Response):
@@ -201,10 +189,8 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     @app.get("/healthz", include_in_schema=False)
     async def health() -> Response:
         """Whether tables are computed; needs no token."""
-        is_well = await queue.is_well()
-        return JSONResponse(
-            {"status": "ok" if is_well else "failed", "waiting": queue.waiting}, 200 if is_well else 503
-        )
+        state, status = ("ok", 200) if await queue.is_well() else ("failed", 503)
+        return JSONResponse({"status": state, "waiting": queue.waiting}, status)
 
     @app.get("/api/model", tags=["model"])
     async def model() -> schemas.ModelFacts:
@@ -214,20 +200,14 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     @given.post("", status_code=202)
     def predict_smiles(molecules: schemas.SmilesList) -> JobStatus:
         """Predicts SMILES, given as JSON."""
-        if len(molecules.smiles) > queue.limits.rows:
-            raise InputError(
-                f"the list has {len(molecules.smiles)} molecules: give at most {queue.limits.rows} at once"
-            )
+        if (number := len(molecules.smiles)) > queue.limits.rows:
+            raise InputError(f"the list has {number} molecules: give at most {queue.limits.rows} at once")
         options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
         table = as_csv([["smiles"], *([as_utf8(one or "")] for one in molecules.smiles)])
         return status_of(queue.submit(io.BytesIO(table), ".csv", "the list", options))
 
     @given.post("/file", status_code=202)
-    def predict_file(
-        options: FormOptions,
-        file: Annotated[UploadFile, File(description="CSV, TSV, .smi, SDF or .xlsx")],
-        smiles_column: SmilesColumn = "",
-    ) -> JobStatus:
+    def predict_file(options: FormOptions, file: UploadedTable, smiles_column: SmilesColumn = "") -> JobStatus:
         """Predicts a table of molecules."""
         return status_of(submit_file(queue, file, options, smiles_column))
 
@@ -243,21 +223,13 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         return status_of(job)
 
     @table.get("/rows", responses=problems(409))
-    def rows(
-        job: KnownJob,
-        start: Annotated[int, Query(ge=0)] = 0,
-        count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100,
-    ) -> list[RowPrediction]:
+    def rows(job: KnownJob, start: Start = 0, count: Count = 100) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
         refuse_empty(job)
         return answered_rows(job, range(start, min(start + count, len(job.answers))))
 
     @table.get("/predictions.{kind}", response_class=Response, responses=DOWNLOADED | problems(409))
-    def download(
-        id: str,
-        kind: Literal["csv", "xlsx", "parquet"],
-        partial: Annotated[bool, Query(description="rows so far of a table that is not over")] = False,
-    ) -> Response:
+    def download(id: str, kind: Literal["csv", "xlsx", "parquet"], partial: Partial = False) -> Response:
         """A table that is over (409 before) as CSV, Excel workbook or Parquet, also of other models before a restart.
 
         The header ``Rows-Done`` says how many rows of how many it has, as a cancelled or failed table has only some.

@@ -19,9 +19,7 @@ from fastapi import Depends, FastAPI, Form, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from fastapi.security import HTTPBearer
-from fastapi.security.utils import get_authorization_scheme_param
 from fastapi.staticfiles import StaticFiles
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -59,19 +57,17 @@ HEADERS = {
 DOCS_POLICY = POLICY.format(code="'unsafe-inline' https://cdn.jsdelivr.net")
 
 
-def middleware(
-    most_bytes: int, token: str | None = None, names: Sequence[str] | None = None, root: str = ""
-) -> list[Middleware]:
+def middleware(most_bytes: int, token: str = "", names: Sequence[str] = (), root: str = "") -> list[Middleware]:
     """The middleware of requests of at most so many bytes, in this order.
 
     A request calls this machine by one of the ``names``, which other names that are made to point here are not.
-    Browsers have ``root`` before each address, which a proxy takes away.
+    Browsers have ``root`` before each address, which a proxy takes away. Without a token, none is asked for.
     """
-    hosts = [f"[{name}]" if ":" in name else name for name in names or ()]
+    hosts = [f"[{name}]" if ":" in name else name for name in names]
 
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         host = re.sub(r":\d+$", "", request.headers.get("host", ""))
-        if names is not None and host not in hosts:
+        if hosts and host not in hosts:
             sentence = f"the server does not answer to the name {host!r}: use one of {', '.join(hosts)}, or see --host"
             answer = refusal(request.scope["path"], 400, sentence)
         else:
@@ -79,9 +75,8 @@ def middleware(
         for name in ("location", "hx-redirect", "hx-push-url"):
             if (address := answer.headers.get(name, "").removeprefix(str(request.base_url)[:-1])).startswith("/"):
                 answer.headers[name] = root + address
-        if request.scope["path"] == "/docs":
-            answer.headers["Content-Security-Policy"] = DOCS_POLICY
-        for name, value in HEADERS.items():
+        own = {"Content-Security-Policy": DOCS_POLICY} if request.scope["path"] == "/docs" else {}
+        for name, value in (HEADERS | own).items():
             answer.headers.setdefault(name, value)
         return answer
 
@@ -94,31 +89,28 @@ def is_local(host: str) -> bool:
     return False
 
 
-def refused(request: Request, token: str | None, root: str = "") -> Response | None:
-    """The answer to a request of another server's page, or without the token as cookie or ``Authorization: Bearer``."""
-    path = request.scope["path"]
-    if request.method not in ("GET", "HEAD") and not is_of_this_page(request.headers):
+def refused(request: Request, token: str, root: str) -> Response | None:
+    """The answer to a request of another server's page, or without the token as cookie or ``Authorization: Bearer``.
+
+    A program says nothing of pages.
+    """
+    path, headers = request.scope["path"], request.headers
+    is_other = "origin" in headers and urlsplit(headers["origin"]).netloc != headers.get("host")
+    is_other |= headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+    if is_other and request.method not in ("GET", "HEAD"):
         return refusal(path, 403, "this request comes from another page")
-    kind, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
-    credentials = bearer if kind.lower() == "bearer" else "", request.cookies.get(cookie_of(request), "")
-    if token is None or is_open(path) or any(same(each, token) for each in credentials):
+    kind, _, bearer = headers.get("authorization", "").partition(" ")
+    credentials = bearer.strip() * (kind.lower() == "bearer"), request.cookies.get(cookie_of(request), "")
+    if not token or is_open(path) or any(same(each, token) for each in credentials):
         return None
     if request.method == "GET" and same(request.query_params.get("token", ""), token):
         rest = request.url.remove_query_params("token")
         return admit(request, rest.path + (f"?{rest.query}" if rest.query else ""), token, root)
     if path.startswith("/api/"):
         return refusal(path, 401, "give the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-    if "hx-request" in request.headers:  # for a part of a page
+    if "hx-request" in headers:  # for a part of a page
         return Response(status_code=401, headers={"HX-Redirect": "/enter"})
     return RedirectResponse("/enter", 303)
-
-
-def is_of_this_page(headers: Headers) -> bool:
-    """Whether a page of this server sends it, or a program, which says nothing of pages."""
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-        return False
-    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
 
 def is_open(path: str) -> bool:
@@ -158,11 +150,7 @@ class BodyLimits:
             return await self.app(scope, receive, send)
         most = min(self.most_bytes, MOST_BYTES_WITHOUT_TOKEN) if is_open(scope["path"]) else self.most_bytes
         sentence = f"this is too large: a request has at most {most / 1e6:g} MB"
-        stated = Headers(scope=scope).get("content-length", "")
-        if stated.isdecimal() and int(stated) > most:
-            return await refusal(scope["path"], 413, sentence)(scope, receive, send)
-        started = asyncio.get_running_loop().time()
-        seen, is_whole = 0, False
+        started, seen, is_whole = asyncio.get_running_loop().time(), 0, False
 
         async def receive_within_limits() -> Message:
             nonlocal seen, is_whole
@@ -183,14 +171,12 @@ class BodyLimits:
         await self.app({**scope, **as_get}, receive_within_limits, send)
 
 
-def add_entrance(app: FastAPI, pages: Pages, true_token: str | None, root: str) -> None:
-    @app.get("/enter", include_in_schema=False)
-    def ask() -> Response:
-        return pages("enter.html")
+def add_entrance(app: FastAPI, pages: Pages, true_token: str, root: str) -> None:
+    app.add_api_route("/enter", lambda: pages("enter.html"), include_in_schema=False)
 
     @app.post("/enter", include_in_schema=False)
     def enter(request: Request, token: Annotated[str, Form()] = "") -> Response:
-        if true_token is not None and not same(token, true_token):
+        if true_token and not same(token, true_token):
             return pages("enter.html", 401, problem="This is not the token.")
         return admit(request, "/", true_token, root) if true_token else RedirectResponse("/", 303)
 
@@ -199,16 +185,16 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
     """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        path, status, sentence = request.url.path, 500, "the page failed here: the terminal of the server says where"
-        headers: Mapping[str, str] | None = None
+        path, status, headers = request.url.path, getattr(error, "status_code", 422), getattr(error, "headers", None)
         match error:
             case HTTPException():
-                status, sentence, headers = error.status_code, str(error.detail), error.headers
+                sentence = error.detail
             case RequestValidationError():
-                first = error.errors()[0]
-                status, sentence = 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+                sentence = f"{'.'.join(map(str, error.errors()[0]['loc']))}: {error.errors()[0]['msg']}"
             case InputError():
-                status, sentence = 422, error.sentence
+                sentence = error.sentence
+            case _:
+                status, sentence = 500, "the page failed here: the terminal of the server says where"
         excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
         is_for_programs = f"{path}/".startswith("/api/")
         is_missing = status == 404 and sentence == HTTPStatus.NOT_FOUND.phrase  # of Starlette, for no route
@@ -226,11 +212,7 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
 
 
 def make_app(
-    queue: JobQueue,
-    token: str | None = None,
-    names: tuple[str, ...] | None = None,
-    trainings: Trainings | None = None,
-    root: str = "",
+    queue: JobQueue, token: str = "", names: Sequence[str] = (), trainings: Trainings | None = None, root: str = ""
 ) -> FastAPI:
     """The page as an ASGI application, which offers no trainings without ``trainings``."""
     app = FastAPI(
@@ -273,14 +255,11 @@ class PunctualProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.expect_request()
+        self.loop.call_later(SECONDS_FOR_HEAD, self.close_unless_requested, self.cycle)
 
     def on_response_complete(self) -> None:
-        self.expect_request()
-        super().on_response_complete()
-
-    def expect_request(self) -> None:
         self.loop.call_later(SECONDS_FOR_HEAD, self.close_unless_requested, self.cycle)
+        super().on_response_complete()
 
     def close_unless_requested(self, last: RequestResponseCycle | None) -> None:
         if self.cycle is last:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import BinaryIO, cast
 
 from pebble import ProcessExpired, ProcessPool
@@ -44,7 +44,8 @@ class Worker:
     """
 
     def __init__(self, make: Callable[..., object], *arguments: object):
-        self.recipe = make, arguments
+        context, recipe = multiprocessing.get_context("spawn"), (make, arguments)
+        self.new_pool = partial(ProcessPool, 1, initializer=make_object, initargs=recipe, context=context)
         self.pool = self.new_pool()
         self.asked: set[Future] = set()  # that have no answer yet
         self.is_open, self.identity = True, ""
@@ -54,10 +55,6 @@ class Worker:
         except (InputError, NoAnswer) as error:
             self.end()
             raise error if isinstance(error, InputError) else InputError(f"the page cannot compute: {error}") from None
-
-    def new_pool(self) -> ProcessPool:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
 
     def ask(self, seconds: float, question: str, *arguments: object) -> object:
         """The result of a method of the object; raises InputError as it, and NoAnswer as ``explaining_failures``."""
@@ -182,19 +179,28 @@ class JobQueue:
                 self.worker, self.facts = worker, facts
             before.end()
 
-    def submit(self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "") -> Job:
+    def submit(
+        self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "", sheet: str = ""
+    ) -> Job:
         """Puts a table into the queue; raises InputError for a bad one, and HTTPException if too many wait."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{title} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
         self.facts.check(options)
         self.check_room(self.waiting)
-        number = secrets.token_hex(16)
-        source = self.uploads / f"{number}{suffix}"
+        source = self.uploads / f"{(number := secrets.token_hex(16))}{suffix}"
         keep(file, source, title)
-        return self.enqueue(Job(number, source, title, options, smiles_column=smiles_column))
+        table = Job(number=number, source=source, shown=title, smiles_column=smiles_column, sheet=sheet)
+        return self.enqueue(replace(table, options=options))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
-        """Puts a table into the queue again, with the molecules of another column; raises as ``submit``."""
+        """Puts a table into the queue again, with the molecules of another column; raises as ``submit``.
+
+        The column of a workbook whose sheets have no molecules comes after its sheet and a colon.
+        """
+        if job.source and job.sheets:
+            sheet, _, column = smiles_column.partition(":")
+            with open(job.source, "rb") as file:
+                return self.submit(file, job.source.suffix, job.shown, job.options, column, sheet)
         self.check_room(self.waiting)
         columns = list(map(as_text, job.columns))  # as the page has them
         if columns.count(as_text(smiles_column)) != 1:
@@ -204,16 +210,13 @@ class JobQueue:
         rows = [
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
-        request = job.options, job.columns, rows, job.columns[place], job.added
-        number = secrets.token_hex(16)
-        return self.enqueue(Job(number, None, job.shown, *request, header=job.header, delimiter=job.delimiter))
+        table = job.columns, rows, job.columns[place], job.added, "", job.header, job.delimiter, job.about
+        return self.enqueue(Job(*table, number=secrets.token_hex(16), shown=job.shown, options=job.options))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
         with self.lock:
-            self.jobs[job.number] = job
-            self.forget_earliest()
-            self.steps.submit(self.advance, job)
+            self.steps.submit(self.advance, self.remember(job))
         return job
 
     @property
@@ -225,22 +228,24 @@ class JobQueue:
         if not self.is_open or waiting >= self.limits.waiting:
             raise HTTPException(503, "too much is waiting to be computed: try again in a while", {"Retry-After": "30"})
 
-    def forget_earliest(self) -> None:
-        stored = [number for number, job in self.jobs.items() if job.is_stored]
-        rows = sum(len(self.jobs[number].rows) for number in stored)
-        for number in stored[:-1]:  # the last one is looked at
-            if len(self.jobs) <= self.limits.kept and rows <= self.limits.kept_rows:
-                return
-            rows -= len(self.jobs.pop(number).rows)
+    def remember(self, job: Job) -> Job:
+        """Keeps a table in memory, where the earliest finished ones make room for it."""
+        with self.lock:
+            self.jobs[job.number] = job
+            stored = [each for each in self.jobs.values() if each.is_stored]
+            rows = sum(len(each.rows) for each in stored)
+            for each in stored[:-1]:  # the last one is looked at
+                if len(self.jobs) > self.limits.kept or rows > self.limits.kept_rows:
+                    rows -= len(self.jobs.pop(each.number).rows)
+                    if each.source:
+                        each.source.unlink(missing_ok=True)
+        return job
 
     def find(self, number: str) -> Job | None:
         """The table with that address, in memory or in the store; None if there is none."""
         if (job := self.jobs.get(number)) or not (job := self.store.load(number, self.facts)):
             return job
-        with self.lock:
-            self.jobs[number] = job
-            self.forget_earliest()
-        return job
+        return self.remember(job)
 
     async def ask(self, question: str, *details: object) -> object:
         """The answer of the worker for a request; raises HTTPException if there is none, or too much waits."""
@@ -286,8 +291,7 @@ class JobQueue:
             if not job.is_over and self.is_open:
                 self.step(job)
         except Exception as error:
-            if self.is_open:
-                job.fail(reason_of(error))
+            job.fail(reason_of(error) if self.is_open else STOPPED)
         job.seconds += time.monotonic() - started
         if not job.is_over and job.seconds > self.limits.seconds:
             job.fail(f"stopped after {self.limits.seconds / 60:g} minutes of computing; what is done is kept")
@@ -298,8 +302,8 @@ class JobQueue:
         self.finish(job)
 
     def step(self, job: Job) -> None:
-        if job.source:
-            return self.read(job, job.source)
+        if not job.columns:
+            return self.read(job)
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:
@@ -318,33 +322,29 @@ class JobQueue:
         if len(job.answers) == len(job.rows) and job.state == "computing":
             job.state = "done"
 
-    def read(self, job: Job, source: Path) -> None:
-        job.source = None
+    def read(self, job: Job) -> None:
         try:
-            request = source, job.shown, self.limits.rows, job.options, job.smiles_column
+            request = job.source, job.shown, self.limits.rows, job.options, job.smiles_column, job.sheet
             table = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *request))
         except NoAnswer as error:
             raise InputError(f"{job.shown} could not be read: {error}") from None
-        finally:
-            source.unlink(missing_ok=True)
-        job.columns, job.rows, job.header = table.columns, table.rows, table.header
-        job.smiles_column, job.added, job.delimiter = table.smiles_column, table.added, table.delimiter
+        vars(job).update(vars(table))
         self.store.add_rows(job)
-        if table.problem:
-            job.fail(table.problem)
+        if job.problem:
+            job.state = "failed"
 
     def finish(self, job: Job) -> None:
         """The end of a table, which memory keeps if the store cannot."""
         if not job.is_over:
             job.fail(STOPPED)
         try:
-            if job.source:
+            if job.source and not job.sheets:  # of which another one may be chosen
                 job.source.unlink(missing_ok=True)
             self.store.end(job)
         except Exception as error:
             job.problem = reason_of(error)
-        with self.lock:
-            self.forget_earliest()
+        if job.number in self.jobs:  # unless the models have been exchanged
+            self.remember(job)
 
 
 def reason_of(error: Exception) -> str:

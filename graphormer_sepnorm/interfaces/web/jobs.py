@@ -9,9 +9,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, ModelFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.rows import with_decimal
-from graphormer_sepnorm.tables.writers import write_whole
+from graphormer_sepnorm.tables.writers import WRITERS, write_whole
 from graphormer_sepnorm.tables.writers.base import DIGITS, AddedColumn, Cells, text_of_number
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 
 DAYS_KEPT = 7
 STOPPED = "the server was stopped before the table was done, or another page computes it: predict it again, or wait"
@@ -33,25 +34,19 @@ FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?")
 
 
-@dataclass
-class Job:
-    """A table on its way; its parts are those of ``TableRows``."""
+@dataclass(kw_only=True)
+class Job(schemas.TableRows):
+    """A table on its way; before it is read, ``smiles_column`` is the one that is asked for."""
 
     number: str  # its address, which nobody can guess
-    source: Path | None  # the file it is read from; None once it is read
-    shown: str  # what messages call that file
+    source: Path | None = None  # the file it is read from, as long as it is kept
+    sheet: str = ""  # of a workbook that is asked for
+    shown: str = ""  # what messages call that file
     options: Options = field(default_factory=Options)
-    columns: list[str] = field(default_factory=list)
-    rows: list[TableRow] = field(default_factory=list)
-    smiles_column: str = ""  # before the table is read, the one that is asked for
-    added: list[ColumnFacts] = field(default_factory=list)
     answers: list[MoleculePrediction] = field(default_factory=list)  # of the first rows
     state: schemas.JobState = "waiting"
-    problem: str = ""
     seconds: float = 0.0  # of computing so far
     single_until: int = 0  # rows up to here are computed one by one, because one of them made its chunk fail
-    header: int = 0  # lines above the first row
-    delimiter: str = ""  # between its columns, if it was a CSV
     is_stored: bool = False  # over and in the store, so that memory need not keep it
 
     @property
@@ -91,8 +86,8 @@ class ResultStore:
 
     def add_rows(self, job: Job) -> None:
         rows = [(row.fields, row.smiles, row.error, row.conditions) for row in job.rows]
-        parts = {"smiles_column": job.smiles_column, "added": job.added, "header": job.header}
-        self.add(job, columns=job.columns, rows=rows, delimiter=job.delimiter, **parts)
+        parts = ("columns", "smiles_column", "added", "header", "delimiter", "about")
+        self.add(job, rows=rows, **{name: getattr(job, name) for name in parts})
 
     def end(self, job: Job) -> None:
         self.add(job, state=job.state, problem=job.problem)
@@ -107,43 +102,31 @@ class ResultStore:
             raise InputError(f"the table cannot be kept in {self.folder}: {error.strerror}") from None
 
     def load(self, number: str, facts: ModelFacts | None = None) -> Job | None:
-        """A table of the models with these facts, by default of any; None if there is none."""
+        """A table of the models with these facts, by default of any; None if there is none, or of another format."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             if NUMBER.fullmatch(number):
-                return read_job(number, (self.folder / f"{number}.jsonl").read_bytes(), facts)
+                job, its_facts = read_job(number, (self.folder / f"{number}.jsonl").read_bytes())
+                # A shown table does not depend on the usual confidence.
+                if facts is None or its_facts.model_copy(update={"confidence": facts.confidence}) == facts:
+                    return job
         return None
 
 
-def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | None:
-    """The table in a file of the store; None for one of other models or of another format."""
-    saved_facts: dict = {"state": "failed", "problem": STOPPED}
-    answers: list[dict] = []
+def read_job(number: str, content: bytes) -> tuple[Job, ModelFacts]:
+    """The table in a file of the store, and the facts about its models; raises KeyError for another format."""
+    saved: dict = {"state": "failed", "problem": STOPPED, "answers": []}
     for line in content.splitlines():
         try:
             news = json.loads(line)
         except ValueError:  # the page was killed, or the disk was full, in the middle of the line
             break
-        answers += news.pop("answers", [])
-        saved_facts |= news
-    of_table = of_models(ModelFacts(**saved_facts.pop("facts")))
-    if saved_facts.pop("format") != FORMAT or (facts and of_models(facts) != of_table):
-        return None
-    rows = saved_facts.pop("rows")
-    return Job(
-        number,
-        None,
-        rows=[TableRow(fields, smiles, error, conditions=tuple(texts)) for fields, smiles, error, texts in rows],
-        options=Options(**saved_facts.pop("options")),
-        added=[ColumnFacts(**column) for column in saved_facts.pop("added")],
-        answers=[MoleculePrediction(**answer) for answer in answers],
-        is_stored=True,
-        **saved_facts,
-    )
-
-
-def of_models(facts: ModelFacts) -> dict:
-    """The facts that a shown table depends on, which another usual confidence does not change."""
-    return facts.model_dump(exclude={"confidence"})
+        saved["answers"] += news.pop("answers", [])
+        saved |= news
+    facts = {FORMAT: ModelFacts(**saved.pop("facts"))}[saved.pop("format")]
+    saved["rows"] = [TableRow(row[0], row[1], row[2], conditions=tuple(row[3])) for row in saved["rows"]]
+    for name, model in (("added", ColumnFacts), ("answers", MoleculePrediction)):
+        saved[name] = [model(**each) for each in saved[name]]
+    return Job(number=number, options=Options(**saved.pop("options")), is_stored=True, **saved), facts
 
 
 def keep(file: BinaryIO, path: Path, title: str) -> None:
@@ -162,10 +145,11 @@ def saved_table(job: Job, suffix: str) -> bytes:
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
     added, cells = zip(*(written_column(answers, column, safe) for column in job.added), strict=True)
+    like = with_decimal(Table(job.columns, iter(job.rows), job.delimiter))
+    writers = WRITERS | {".xlsx": partial(ExcelWriter, about=job.about)}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"predictions{suffix}"
-        like = with_decimal(Table(job.columns, iter(job.rows), job.delimiter))
-        write_whole(out, [*map(safe, job.columns)], rows, added, list(cells), like)
+        write_whole(out, [*map(safe, job.columns)], rows, added, list(cells), like, writers)
         return out.read_bytes()
 
 
@@ -181,10 +165,10 @@ def written_column(
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
-    def part(value: Any, name: str) -> Any:
-        return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-    return reduce(part, place, cast(Any, answer))
+    value: Any = answer
+    for name in place:
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+    return value
 
 
 def escape_formula(text: str) -> str:

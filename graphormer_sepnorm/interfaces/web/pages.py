@@ -4,7 +4,6 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,25 +15,20 @@ from jinja2 import Environment, FileSystemLoader
 from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web import api
-from graphormer_sepnorm.interfaces.web.api import answered_rows, status_of, unique_names
+from graphormer_sepnorm.interfaces.web import api, schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
-from graphormer_sepnorm.interfaces.web.schemas import (
-    EndpointFacts,
-    ModelFacts,
-    MoleculePrediction,
-    Options,
-    TargetPrediction,
-)
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, MoleculePrediction
+from graphormer_sepnorm.output.predict_table import FAMILIAR
 from graphormer_sepnorm.predict.describing import measured_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
 from graphormer_sepnorm.report.words import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
+from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS
 from graphormer_sepnorm.tables.formats.text import COLUMNS
-from graphormer_sepnorm.tables.label_text import shortened
+from graphormer_sepnorm.tables.label_text import is_number, shortened
 from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
@@ -47,18 +41,10 @@ ROWS_PER_PAGE = 50
 NOTHING = (None, "")
 NO_COLUMNS = "no columns"  # among the columns of a view: none is shown, not the usual ones, if there is no other
 MOST_FIELDS = 50
-NEAREST, ALERTS = "Nearest training molecule", "Alerts"
 ShownKind = Literal["class", "target", "nearest", "alerts", "smiles", "property", "field"]
-Standing = Literal["better", "middle", "worse", ""]
+STANDINGS = "worse", "middle", "better"
 USUAL = "class", "target", "nearest", "alerts"
 OTHERS = "Other endpoints"  # those without a group
-# Rows that can be asked for, by the name of the choice.
-KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
-    "all": lambda answer: True,
-    "predicted": lambda answer: not answer.error,
-    "warned": lambda answer: bool(answer.warning),
-    "unreadable": lambda answer: bool(answer.error),
-}
 
 
 class View(BaseModel):
@@ -78,6 +64,10 @@ class View(BaseModel):
     def address_of(self, job: Job) -> str:
         return f"/tables/{job.number}?{self.address()}".removesuffix("?")
 
+    def keeps(self, answer: MoleculePrediction) -> bool:
+        error, warning = bool(answer.error), bool(answer.warning)
+        return {"all": True, "predicted": not error, "warned": warning, "unreadable": error}[self.only]
+
 
 AskedView = Annotated[View, Query()]
 FIRST_VIEW = View()
@@ -86,15 +76,14 @@ FIRST_VIEW = View()
 def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
     """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
     predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
-    fields = [name for name, column in zip(unique_names(job), job.columns, strict=True) if column != job.smiles_column]
     names: dict[ShownKind, list[str]] = {
-        "class": ["Class"] if facts.class_names else [],
+        "class": ["Class"] * bool(facts.class_names),
+        "nearest": ["Nearest training molecule"] * job.options.domain,
         "target": [target for target in facts.targets if target in predicted],
-        "nearest": [NEAREST] if job.options.domain else [],
-        "alerts": [ALERTS] if job.options.alerts else [],
+        "alerts": ["Alerts"] * job.options.alerts,
         "smiles": ["SMILES"],
         "property": [column.name for column in job.added if column.place[0] == "properties"],
-        "field": fields[:MOST_FIELDS],
+        "field": [name for name, own in api.unique_names(job).items() if own != job.smiles_column][:MOST_FIELDS],
     }
     kinds: dict[str, ShownKind] = {}
     for kind, each in names.items():
@@ -122,31 +111,25 @@ def shown_rows(job: Job, view: View) -> list[int]:
     rows = [
         number
         for number, answer in enumerate(answers)
-        if KEPT[view.only](answer)
-        and (not text or any(text in as_text(field).lower() for field in job.rows[number].fields))
+        if view.keeps(answer) and any(text in as_text(field).lower() for field in job.rows[number].fields)
     ]
-    columns = {column.name: partial(cell_at, place=column.place) for column in job.added}
-    if (cell_of := (columns | widths(job)).get(view.sort)) is None:
+    places = {column.name: column.place for column in job.added} | widths(job)
+    if view.sort not in places:
         return rows
-    cells: dict[int, Any] = {row: cell_of(answers[row]) for row in rows}
+    cells: dict[int, Any] = {row: cell_at(answers[row], places[view.sort]) for row in rows}
     filled = [row for row in rows if cells[row] not in NOTHING]
     rest = [row for row in rows if cells[row] in NOTHING]
     return sorted(filled, key=cells.__getitem__, reverse=view.order == "descending") + rest
 
 
-def widths(job: Job) -> dict[str, partial]:
-    """The widths of intervals that rows can be sorted by, one for each target that has them, by their names."""
-
-    def width(answer: MoleculePrediction, target: str) -> float | None:
-        one = answer.predictions.get(target)
-        return None if one is None or one.low is None or one.high is None else one.high - one.low
-
+def widths(job: Job) -> dict[str, list[str]]:
+    """The widths of intervals that rows can be sorted by, one for each target that has them: their places by name."""
     targets = [column.place[1] for column in job.added if column.place[-1] == "low"]
-    return {f"interval width of {target}": partial(width, target=target) for target in targets}
+    return {f"interval width of {target}": ["predictions", target, "width"] for target in targets}
 
 
 def progress_of(job: Job) -> dict:
-    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
+    return {"progress": api.status_of(job), "is_over": job.is_over, "options": job.options, "sheets": job.sheets}
 
 
 def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
@@ -155,10 +138,10 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     offered = offered_columns(facts, job)
     chosen = chosen_columns(offered, view)
     usual = chosen == chosen_columns(offered, FIRST_VIEW)
-    sorted_by = ("value", "class_name", "similarity")
+    sorted_by = "value", "class_name", "similarity"
     sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
     return progress | {
-        "rows": answered_rows(job, numbers[(view.page - 1) * ROWS_PER_PAGE :][:ROWS_PER_PAGE]),
+        "rows": api.answered_rows(job, numbers[(view.page - 1) * ROWS_PER_PAGE :][:ROWS_PER_PAGE]),
         "num_rows": len(numbers),
         "groups": grouped(facts, [name for name, kind in offered.items() if kind == "target"]),
         "first_row": job.header + 1,
@@ -173,8 +156,12 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 
 
 def title_of(job: Job, row: int) -> str:
-    column = id_column_among(job.columns)
+    """The id of a molecule, else its text in the first other column if no other row has it, else its row."""
+    column, others = id_column_among(job.columns), [name for name in job.columns if name != job.smiles_column]
     name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
+    if column is None and others:
+        texts = [each.fields[job.columns.index(others[0])].strip() for each in job.rows]
+        name = texts[row] if texts.count(texts[row]) == 1 and not is_number(texts[row]) else ""
     return as_text(shortened(name)) or f"Row {row + job.header + 1}"
 
 
@@ -185,7 +172,7 @@ class Bar:
     target: str
     place: float | None = None
     ends: tuple[float, float] | None = None
-    standing: Standing = ""  # the third of the drugs, from the better end; "" if no end is better
+    standing: str = ""  # the third of the drugs, from the better end; "" if no end is better
     among: Literal["drugs", "training values", ""] = ""  # these values; "" for a probability
     is_measured: bool = False  # whether the standing is that of the measured value
 
@@ -195,7 +182,7 @@ def grouped(facts: ModelFacts, targets: Iterable[str]) -> dict[str, list[str]]:
     rest = OTHERS if any(endpoint.group for endpoint in facts.endpoints.values()) else ""
     groups: dict[str, list[str]] = {}
     for target in filter(set(targets).__contains__, facts.targets):
-        groups.setdefault(facts.endpoints.get(target, EndpointFacts()).group or rest, []).append(target)
+        groups.setdefault(facts.endpoint(target).group or rest, []).append(target)
     return groups
 
 
@@ -210,27 +197,37 @@ def is_measured(facts: ModelFacts, answer: MoleculePrediction, target: str) -> b
     return bool(near["in_training"])
 
 
+def warning_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> str:
+    """The sentences on the training domain that apply to a target: without names of targets, or with its own.
+
+    Of a text such as "A, B and 2 others: ...", each target after B may be meant.
+    """
+    near = answer.models.get(facts.compared_by.get(target, ""), {"warning": answer.warning})
+    names = "|".join(map(re.escape, sorted(facts.targets, key=len, reverse=True)))
+    labels = rf"(?:^| )((?:{names})(?:, (?:{names}))*)( and \d+ others?)?: "
+    general, *parts = re.split(labels, FAMILIAR.sub("", str(near["warning"] or "")))
+    sentences, place = [general], facts.targets.index(target)
+    for named, others, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        places = [facts.targets.index(name) for name in re.findall(names, named)]
+        sentences += [text] * (place in places or bool(others and place > places[-1]))
+    return " ".join(map(str.strip, filter(None, sentences)))
+
+
 def bar_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> Bar:
-    one, measured = answer.predictions[target], measured_place(facts, answer, target)
-    if one.drugs is None and (facts.is_probability or target in facts.classes):
+    one, classes, measured = answer.predictions[target], facts.classes.get(target), None
+    if one.drugs is None and (facts.is_probability or classes):
         return Bar(target, 100 * one.value)
     if one.drugs is None:
         low, high = one.percentile_low, one.percentile_high
         ends = None if low is None or high is None or low == high else (low, high)
         return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
+    if one.nearest is not None and not one.nearest_bound and is_measured(facts, answer, target):
+        measured = 100.0 * (one.nearest in (1, classes[1])) if classes else one.drugs_nearest  # a class is at an end
     ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
-    endpoint = facts.endpoints.get(target, EndpointFacts())
-    direction = "" if one.limit else endpoint.direction  # beyond a limit of the assay, drugs do not differ
-    standing = standing_of(one.drugs if measured is None else measured, direction)
-    return Bar(target, one.drugs, ends, standing, "drugs", measured is not None)
-
-
-def measured_place(facts: ModelFacts, answer: MoleculePrediction, target: str) -> float | None:
-    """The place among the drugs of what was measured of the same molecule, where known; a class is at an end."""
-    one, classes = answer.predictions[target], facts.classes.get(target)
-    if one.nearest is None or one.nearest_bound or not is_measured(facts, answer, target):
-        return None
-    return 100.0 * (one.nearest in (1, classes[1])) if classes else one.drugs_nearest
+    place, direction = one.drugs if measured is None else measured, facts.endpoint(target).direction
+    third = min(int((place if direction == "higher" else 100 - place) * 3 // 100), 2)
+    is_judged = direction and not one.limit  # beyond a limit of the assay, drugs do not differ
+    return Bar(target, one.drugs, ends, STANDINGS[third] if is_judged else "", "drugs", measured is not None)
 
 
 def differ(answers: list[MoleculePrediction], target: str) -> bool:
@@ -240,11 +237,6 @@ def differ(answers: list[MoleculePrediction], target: str) -> bool:
     return max(lows) > min(highs) if lows and highs else len({one.class_name for one in ones}) > 1
 
 
-def standing_of(place: float, direction: str) -> Standing:
-    good = place if direction == "higher" else 100 - place
-    return "" if not direction else "worse" if good < 100 / 3 else "middle" if good < 200 / 3 else "better"
-
-
 Pages = Callable[..., HTMLResponse]  # of the name of a template, a status, headers, and values by name
 
 
@@ -252,43 +244,22 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
     """Jinja's templates, with ``root`` before each address; everything in them is escaped."""
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    environment.filters.update(
-        number=as_shown,
-        unit=in_unit,
-        measured=lambda value, endpoint: measured_words(value, endpoint.scale, endpoint.unit).removeprefix("= "),
-        sentence=as_sentence,
-        limit_meaning=limit_meaning,
-        rounded=as_rounded,
-        similarity=similarity_words,
-        shown=shown,
-        score=score_words,
-        data_uri=lambda svg: data_uri(svg.encode()),
-    )
-    environment.globals.update(
-        root=root,
-        limits=queue.limits,
-        version=__version__,
-        metrics=METRICS,
-        zip=zip,
-        grouped_bars=grouped_bars,
-        is_measured=is_measured,
-        differ=differ,
-        kinds=TABLE_KINDS,
-        knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
-        condition=api.CONDITION,
-        smi_columns=COLUMNS,
-        no_columns=NO_COLUMNS,
-        other_conditions=OTHER_CONDITIONS,
-    )
+    words = {"shown": shown, "score": score_words, "similarity": similarity_words, "limit_meaning": limit_meaning}
+    own_words = {"number": as_shown, "unit": in_unit, "measured": as_measured, "sentence": as_sentence}
+    environment.filters |= words | own_words | {"rounded": as_rounded, "data_uri": lambda svg: data_uri(svg.encode())}
+    functions = {"zip": zip, "grouped_bars": grouped_bars, "is_measured": is_measured, "differ": differ}
+    functions |= {"warning_of": warning_of}
+    knows_excel = all(map(find_spec, ("openpyxl", "xlsxwriter")))
+    read = [kind for kind in TABLE_KINDS if knows_excel or kind not in SPREADSHEET_KINDS]
+    names = {"condition": api.CONDITION, "smi_columns": COLUMNS, "no_columns": NO_COLUMNS, "kinds": read}
+    facts = {"limits": queue.limits, "version": __version__, "metrics": METRICS, "other_conditions": OTHER_CONDITIONS}
+    environment.globals |= functions | names | facts | {"root": root, "knows_excel": knows_excel}
 
     def page(name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> HTMLResponse:
         facts, confidence = queue.facts, queue.facts.confidence
-        of_models = {
-            "facts": facts,
-            "confidences": [] if confidence is None else sorted({confidence, *CONFIDENCES}),
-            "usual": Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
-            "descriptions": {target: known.description for target, known in facts.endpoints.items()},
-        }
+        of_models: dict[str, Any] = {"facts": facts}
+        of_models["confidences"] = [] if confidence is None else sorted({confidence, *CONFIDENCES})
+        of_models["descriptions"] = {target: known.description for target, known in facts.endpoints.items()}
         return HTMLResponse(environment.get_template(name).render(of_models | values), status, headers)
 
     return page
@@ -296,7 +267,7 @@ def make_pages(queue: JobQueue, root: str = "") -> Pages:
 
 def as_shown(value: float, decimals: int | None) -> str:
     """A number with so many decimals; with four digits if that is not known."""
-    return f"{value:.4g}" if decimals is None else f"{round(value, decimals) + 0.0:.{decimals}f}"
+    return f"{value:.4g}" if decimals is None else shown(value, decimals)
 
 
 def as_rounded(text: str) -> str:
@@ -304,26 +275,27 @@ def as_rounded(text: str) -> str:
     return f"{float(text):.7g}" if LONG_NUMBER.fullmatch(text) else text
 
 
-def in_unit(one: TargetPrediction, endpoint: EndpointFacts) -> tuple[str, str]:
+def in_unit(one: schemas.TargetPrediction, endpoint: EndpointFacts) -> tuple[str, str]:
     """A prediction of a logarithm in the unit of the measurements, and its interval; "" without one."""
-    value = measured_words(one.value, endpoint.scale, endpoint.unit)
-    both = measured_words(one.value, endpoint.scale, endpoint.unit, one.low, one.high)
-    return value.removeprefix("= "), both.removeprefix(value)[2:-1]
+    value, both = (as_measured(one.value, endpoint, *ends) for ends in ((), (one.low, one.high)))
+    return value, both.removeprefix(value)[2:-1]
+
+
+def as_measured(value: float, endpoint: EndpointFacts, *ends: float | None) -> str:
+    return measured_words(value, endpoint.scale, endpoint.unit, *ends).removeprefix("= ")
 
 
 def as_sentence(text: str) -> str:
     """A message with a capital, unless it begins with the name of a file, and a full stop."""
-    first, rest = text[:1], text[1:]
     begins_with_name = "." in text.split(" ", 1)[0]
-    return f"{first if begins_with_name else first.upper()}{rest}{'' if text.endswith(('.', '?', '!')) else '.'}"
+    text = text if begins_with_name else text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    def showing(name: str) -> Callable[[], Response]:
-        return lambda: pages(name)
-
-    for path, name in (("/", "page.html"), ("/docs", "docs.html"), ("/about", "about.html")):
-        app.add_api_route(path, showing(name), include_in_schema=False)
+    app.add_api_route("/", lambda: pages("page.html"), include_in_schema=False)
+    app.add_api_route("/docs", lambda: pages("docs.html"), include_in_schema=False)
+    app.add_api_route("/about", lambda: pages("about.html"), include_in_schema=False)
 
     @app.post("/tables", include_in_schema=False)
     def submit(
@@ -382,11 +354,10 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
     def molecule(job: api.KnownJob, row: int, view: AskedView) -> Response:
         """All that is known of one molecule, with the way back to the view that it was opened from."""
-        api.row_at(job.answers, row)
-        order = shown_rows(job, view)
+        (answer,), order = api.answered_rows(job, [row]), shown_rows(job, view)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        content = {"row": answered_rows(job, [row])[0], "near": near, "title": title_of(job, row)}
+        content = {"row": answer, "near": near, "title": title_of(job, row)}
         return pages("molecule.html", **shown_of(queue.facts, job, view) | content)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
@@ -400,8 +371,6 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         numbers = sorted(set(row))
         if len(numbers) not in MOLECULES_COMPARED:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
-        for number in numbers:
-            api.row_at(job.answers, number)
-        rows = answered_rows(job, numbers)
+        rows = api.answered_rows(job, numbers)
         molecules = [(title_of(job, row.row), row, grouped_bars(queue.facts, row)) for row in rows]
         return pages("compare.html", **shown_of(queue.facts, job), compared=molecules)

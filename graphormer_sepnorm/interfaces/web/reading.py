@@ -1,5 +1,6 @@
 """Reading of uploaded tables in the worker process, and how the command ``train`` understands them."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
-from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS, refuse_large
+from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS, explaining, refuse_large, texts_of_sheet
 from graphormer_sepnorm.tables.formats.table import NoColumn, Row, WholeTable, printable
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
@@ -31,7 +32,7 @@ MOST_EXAMPLES, MOST_REASONS = 3, 20
 MOST_CLASSES = 12
 
 
-def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> WholeTable:
+def read_rows(path: Path, title: str, smiles_column: str, most_rows: int, sheet: str = "") -> WholeTable:
     """The table in a file that messages call ``title``; raises NoColumn, and InputError for none or too large a one.
 
     A small workbook can unpack to very many characters, and its cells can share one long text.
@@ -39,7 +40,7 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Who
     try:
         if kind_of(path) in SPREADSHEET_KINDS:
             refuse_large(path, str(path), MOST_CHARACTERS)
-        with open_table(path, named_column(path, smiles_column or None)) as table:
+        with open_table(path, named_column(path, smiles_column or None), sheet=sheet or None) as table:
             rows, characters = list[Row](), 0
             for row in islice(table.rows, most_rows + 1):
                 characters += len(row.fields) + sum(map(len, row.fields))
@@ -57,17 +58,27 @@ def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> Who
     return WholeTable(**vars(table) | {"rows": rows})
 
 
-def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> tuple[WholeTable, str]:
+def read_table(path: Path, title: str, smiles_column: str, most_rows: int, sheet: str) -> tuple[WholeTable, str]:
     """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
     try:
-        return read_rows(path, title, smiles_column, most_rows), ""
+        return read_rows(path, title, smiles_column, most_rows, sheet), ""
     except NoColumn as error:
         problem, columns = asked_column(title, smiles_column, error), error.columns
     once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {title} should name the columns, each with another name")
-    table = read_rows(path, title, once, most_rows)
+    table = read_rows(path, title, once, most_rows, sheet)
     return replace(table, rows=[replace(row, smiles="") for row in table.rows]), problem
+
+
+def sheets_of(path: Path) -> dict[str, list[str]]:
+    """The columns of each sheet of a workbook; none for another table."""
+    if kind_of(path) not in SPREADSHEET_KINDS:
+        return {}
+    import openpyxl  # an extra
+
+    with explaining(path.name), contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:
+        return {sheet.title: next(texts_of_sheet(sheet, 1), []) for sheet in book.worksheets}
 
 
 def asked_column(title: str, smiles_column: str, error: NoColumn) -> str:
@@ -75,9 +86,9 @@ def asked_column(title: str, smiles_column: str, error: NoColumn) -> str:
     sheets = f", or call it SMILES in its sheet; the sheets are {error.sheets}" if error.sheets else ""
     if not smiles_column:
         return f"choose the column of {title} that has the SMILES{sheets}"
-    count = error.columns.count(smiles_column)
-    count_words = f"{count} columns" if count else "no column"
-    return f"{title} has {count_words} {printable(smiles_column)!r}: choose the one that has the SMILES{sheets}"
+    number = error.columns.count(smiles_column)
+    has = f"{title} has {f'{number} columns' if number else 'no column'} {printable(smiles_column)!r}"
+    return f"{has}: choose the one that has the SMILES{sheets}"
 
 
 def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str, str], title: str) -> list[TableRow]:
@@ -85,25 +96,24 @@ def under_conditions(table: WholeTable, names: tuple[str, ...], values: dict[str
     places = places_of(title, table.columns, [name for name in names if name in table.columns])
     if missing := [name for name in names if name not in places and not values.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
-    columns = list(places.values())
-    texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
+    columns, rows = list(places.values()), []
     of_form = {name: condition_text(values[name]) for name in names if name not in places}
-    of_rows = (of_form | dict(zip(places, each, strict=True)) for each in texts)
-    return [
-        TableRow(row.fields, row.smiles, row.error, conditions=tuple(each[name] for name in names))
-        for row, each in zip(table.rows, of_rows, strict=True)
-    ]
+    texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
+    for row, each in zip(table.rows, texts, strict=True):
+        of_row = of_form | dict(zip(places, each, strict=True))
+        rows.append(TableRow(row.fields, row.smiles, row.error, conditions=tuple(of_row[name] for name in names)))
+    return rows
 
 
 def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
     """The table in a file, with the problem if it cannot be trained on; raises InputError as ``read_rows``."""
     try:
-        table = read_rows(path, title, choice.smiles_column, most_rows)
+        table = read_rows(path, title, choice.smiles_column, most_rows, choice.sheet)
     except NoColumn as error:
-        problem = as_text(asked_column(title, choice.smiles_column, error))
-        return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
+        problem, columns = as_text(asked_column(title, choice.smiles_column, error)), map(as_text, error.columns)
+        return schemas.TableLook(list(map(LookedColumn, columns)), problem=problem, sheets=list(sheets_of(path)))
     column = as_text(table.columns[table.smiles_place])
-    look = schemas.TableLook(list(looked_columns(table)), len(table.rows), column)
+    look = schemas.TableLook(list(looked_columns(table)), len(table.rows), column, sheets=list(sheets_of(path)))
     try:
         seed = find_recipe(RunOptions(csv=title).found_recipe).train.seed
         targets = choice.targets or list(only_target(str(path), table, choice.given()))
@@ -125,16 +135,14 @@ def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.Traini
 
 
 def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
-    columns = look_at_columns(content, tuple(content.columns))
-    for place, column in enumerate(columns):
+    for place, column in enumerate(look_at_columns(content, tuple(content.columns))):
         texts = [row.fields[place].strip() for row in content.rows if not row.error]
         filled = [text for text in texts if not is_missing(text)]
         examples = [as_text(shortened(text)) for text in dict.fromkeys(filled)][:MOST_EXAMPLES]
         is_class = 1 < len(column.texts) <= MOST_CLASSES < column.labels or column.is_binary
         kind: schemas.Content = "numbers" if column.is_numeric else "classes" if is_class else "texts"
-        yield LookedColumn(
-            as_text(column.name), "SMILES" if place == content.smiles_place else kind, len(filled), examples
-        )
+        kind = "SMILES" if place == content.smiles_place else kind
+        yield LookedColumn(as_text(column.name), kind, len(filled), examples)
 
 
 def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[LookedTarget]:

@@ -37,6 +37,8 @@ class ColumnFacts(BaseModel):
 class ConditionFacts(BaseModel):
     """A condition of the measurements that a model was trained on, such as a temperature."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     name: str = Field(description="the column of a table")
     choices: list[str] = Field(description="the words or the few numbers of the training rows; empty for many numbers")
     low: float | None = said(None, "the least number of the training rows, where it is known")
@@ -86,6 +88,13 @@ class ModelFacts(BaseModel):
     compared_by: dict[str, str] = said({}, "by target, which of several models compares molecules for it")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
+    @property
+    def usual_options(self) -> "Options":
+        return Options(interval=self.confidence, domain=self.knows_domain, alerts=True, properties=True)
+
+    def endpoint(self, target: str) -> EndpointFacts:
+        return self.endpoints.get(target, EndpointFacts())
+
     def check(self, options: "Options") -> None:
         """Raises InputError for options and conditions that the models do not have."""
         names = [condition.name for condition in self.conditions]
@@ -95,11 +104,11 @@ class ModelFacts(BaseModel):
         parts = [f"{name}_" for name in self.names]
         if unknown := set(options.models) - set(self.names):
             raise InputError(f"unknown models {', '.join(sorted(unknown))}, choose of {', '.join(self.names) or 'one'}")
-        known = [vars(self.endpoints.get(each, EndpointFacts())) for each in self.targets]
+        known = [vars(self.endpoint(each)) for each in self.targets]
         chosen_endpoints(options.endpoints, [{each, *map(each.removeprefix, parts)} for each in self.targets], known)
-        for option, is_asked in (("domain", options.domain), ("interval", options.interval is not None)):
-            if is_asked and option in self.missing:
-                raise InputError(self.missing[option])
+        for option, sentence in self.missing.items():
+            if getattr(options, option) not in (None, False):
+                raise InputError(sentence)
         if options.interval is not None and self.is_probability:
             check_confidence(options.interval)
         elif options.interval is not None and self.calibration_molecules is not None:
@@ -128,6 +137,10 @@ class TargetPrediction(BaseModel):
     nearest: float | str | None = said(None, "measured of the nearest training molecule, or its class")
     nearest_bound: str | None = said(None, "its censored label, such as <-6.5")
     limit: str | None = said(None, "how to read a value near a limit of the assay; null without a limit")
+
+    @property
+    def width(self) -> float | None:
+        return None if self.low is None or self.high is None else self.high - self.low
 
 
 class MoleculePrediction(BaseModel):
@@ -183,6 +196,7 @@ class TrainingChoice(BaseModel):
     targets: list[str] = []  # empty: the only one that is left
     feature_columns: list[str] = []
     task: Literal["", "regression", "classification"] = ""
+    sheet: str = ""  # of a workbook
     smiles_column: str = ""
     decimal: Literal["", "point", "comma"] = ""
     scale: Literal["", "log10", "M", "mM", "uM", "nM", "pM"] = ""  # a unit: -log10 of concentrations in it
@@ -193,27 +207,24 @@ class TrainingChoice(BaseModel):
 
     def given(self) -> dict[str, Any]:
         """The fields of ``TableOptions`` that are chosen."""
-        logarithms = {"log10": tuple(self.targets)} if self.scale == "log10" else {"negative_log_molar": (self.scale,)}
-        fields = {
-            "targets": tuple(self.targets),
-            "feature_columns": tuple(self.feature_columns),
-            "smiles_column": self.smiles_column,
-            "decimal": self.decimal,
-            "split": "" if self.split == TableOptions.split else self.split,
-            "split_column": self.split_column if self.split in ("column", "time") else "",
-            "standardize": "parent" if self.parents else "",
-            **(logarithms if self.scale else {}),
-        }
-        return {name: value for name, value in fields.items() if value}
+        fields = self.model_dump(exclude={"task", "scale", "parents", "quick"}, exclude_defaults=True)
+        if self.split not in ("column", "time"):
+            fields.pop("split_column", None)
+        if self.parents:
+            fields["standardize"] = "parent"
+        if self.scale:
+            is_log10 = self.scale == "log10"
+            fields["log10" if is_log10 else "negative_log_molar"] = self.targets if is_log10 else [self.scale]
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
     def arguments(self) -> list[str]:
         """The same as arguments of the command."""
         fields, words = self.given(), ["--task", self.task] if self.task else []
         for each in declared(TableOptions):
-            value = fields.get(each.field, ())
-            values = value if isinstance(value, tuple) else (value,)
-            dashed = any(text.startswith("-") for text in values)
-            words += [f"{each.name}={text}" for text in values] if dashed else [each.name, *values] if values else []
+            if value := fields.get(each.field):
+                values = value if isinstance(value, tuple) else (value,)
+                dashed = any(text.startswith("-") for text in values)
+                words += [f"{each.name}={text}" for text in values] if dashed else [each.name, *values]
         return [*words, *["--quick"] * self.quick]
 
 
@@ -255,6 +266,7 @@ class TableLook:
     skipped: int = 0
     reasons: list[tuple[int, str, str]] = field(default_factory=list)
     problem: str = ""
+    sheets: list[str] = field(default_factory=list)  # of a workbook
 
 
 class Problem(BaseModel):
@@ -263,18 +275,23 @@ class Problem(BaseModel):
     detail: str = Field(description="one sentence")
 
 
-class Options(BaseModel):
+class FormOptions(BaseModel):
     """The columns to add, as the options of the command ``predict``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     interval: float | None = said(None, "confidence, such as 0.9, of intervals or of sets of classes")
     domain: bool = said(False, "compare molecules with the training molecules")
     alerts: bool = said(False, "name structural alerts (PAINS, Brenk)")
     properties: bool = said(False, "add molecular weight, logP, TPSA and others")
-    conditions: dict[str, str] = said({}, "of all molecules, by column; a column of the table wins")
     endpoints: list[str] = said([], "targets, by name or a pattern such as CYP3A4*; empty: all")
     models: list[str] = said([], "names of those of several models that predict; empty: all")
+
+
+class Options(FormOptions):
+    """The same with conditions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    conditions: dict[str, str] = said({}, "of all molecules, by column; a column of the table wins")
 
 
 class SmilesList(Options):
@@ -312,14 +329,16 @@ class TableRow(Row):
     conditions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableRows:
     """A whole table as it was read, with the columns of its predictions, or the problem why it has none."""
 
-    columns: list[str]
-    rows: list[TableRow]
-    smiles_column: str  # "" if there is none
-    added: list[ColumnFacts]
+    columns: list[str] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
+    smiles_column: str = ""  # "" if there is none
+    added: list[ColumnFacts] = field(default_factory=list)
     problem: str = ""
     header: int = 0  # lines above the first row
     delimiter: str = ""
+    about: list[tuple[str, str]] = field(default_factory=list)  # pairs of texts on the predictions, for a workbook
+    sheets: dict[str, list[str]] = field(default_factory=dict)  # the columns of each sheet, if none has molecules

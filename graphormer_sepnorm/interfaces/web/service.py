@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
+from datetime import date
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, plain_svg
+from graphormer_sepnorm.interfaces.commands.predict import about_models
 from graphormer_sepnorm.interfaces.web import reading, schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.options import Answers
@@ -23,6 +25,7 @@ from graphormer_sepnorm.predict.describing import shown_unit
 from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
+from graphormer_sepnorm.predict.training_rows import Drugs
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import shown_facts
 from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
@@ -35,6 +38,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tasks import TASKS
 
 PICTURE = 220, 120  # width and height
+MOST_ATOMS_OF_PICTURE = 30  # larger molecules have a picture as large as they need
 MOST_ATOMS_DRAWN = 200
 
 
@@ -46,6 +50,7 @@ class PredictionService:
     name: str  # what the page calls the models
     about: dict[str, str]  # facts for people
     endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
+    origin: list[tuple[str, str]] = field(default_factory=list)  # as ``about_models``, for workbooks
 
     look = staticmethod(reading.look_at_table)
 
@@ -54,19 +59,12 @@ class PredictionService:
         """A digest of the models."""
         return job_digest(self.predictor, (), self.predictor.featurizer, self.predictor.digest)
 
-    @property
-    def names(self) -> list[str]:
-        """Those of several models; a panel has one name."""
-        parts = self.predictor.parts if isinstance(self.predictor, SideBySide) else ()
-        return list(dict.fromkeys(part.name for part in parts))
-
     def columns(self, options: Options) -> PredictionColumns:
         """The columns of each molecule; raises InputError for options that the models do not support."""
         endpoints = tuple(options.endpoints)
-        if options.models and isinstance(self.predictor, SideBySide):
-            places = PredictionColumns(self.predictor, Answers(endpoints=endpoints)).places
-            of_models = [place for place in places if self.predictor.parts[place[0]].name in options.models]
-            endpoints = tuple(self.predictor.labels[part][number] for part, number in of_models)
+        if options.models and isinstance(several := self.predictor, SideBySide):
+            places = PredictionColumns(several, Answers(endpoints=endpoints)).places
+            endpoints = tuple(several.labels[at][of] for at, of in places if several.parts[at].name in options.models)
             if not endpoints:
                 raise InputError(f"{', '.join(options.models)} predicts none of the chosen endpoints")
         answers = Answers(options.interval, options.domain, options.alerts, options.properties, endpoints)
@@ -82,68 +80,59 @@ class PredictionService:
         intervals = [trust.intervals for trust in trusts if trust and trust.intervals]
         has_confidence = all(trust and (trust.intervals or trust.class_sets) for trust in trusts)
         tables = [model for model in parts if isinstance(model, TableModel)]
-        conditions = list({each.name: each for model in tables for each in model.conditions.columns}.values())
-        as_facts = partial(schemas.ConditionFacts.model_validate, from_attributes=True)
-        missing = {}
+        conditions = {each.name: each for model in tables for each in model.conditions.columns}.values()
+        names, classes = list[str](), tuple[str, ...]()
+        compared, missing, endpoints = {}, {}, {}
+        if isinstance(predictor, SideBySide):
+            names = [part.name for part in predictor.parts]
+            places = zip(predictor.targets, predictor.places, strict=True)
+            compared = {target: names[predictor.first_of_domain[part]] for target, (part, _) in places}
+        elif TASKS[predictor.kind].adds_up:
+            (classes,) = predictor.classes
         for name, value in (("interval", self.confidence), ("domain", True)):
             try:
                 self.columns(Options.model_validate({name: value}))
             except InputError as error:
                 missing[name] = str(error)
+        for target, facts in by_target(predictor, facts_of_labels).items():
+            endpoint = self.endpoints.get(target, EndpointFacts())
+            unit = shown_unit(facts["scale"], endpoint.description) if facts["scale"] else ""
+            endpoints[target] = endpoint.model_copy(update=facts | {"unit": unit})
         return schemas.ModelFacts(
             model=self.name,
-            names=self.names,
+            names=list(dict.fromkeys(names)),  # a panel has one name
             targets=list(predictor.targets),
             is_probability=all(TASKS[model.kind].predicts_probabilities for model in parts),
             classes=two_classes(predictor),
-            class_names=self.class_names(),
+            class_names=dict(zip(predictor.targets, classes, strict=False)),
             models=len(predictor.models),
             confidence=self.confidence if has_confidence else None,
             calibration_molecules=min((int(each.counts.min()) for each in intervals), default=None),
             missing=missing,
             knows_domain="domain" not in missing,
             decimals=shown_decimals(predictor),
-            conditions=list(map(as_facts, conditions)),
-            endpoints=self.known_endpoints(),
-            compared_by=self.compared_by(),
+            conditions=[schemas.ConditionFacts.model_validate(each) for each in conditions],
+            endpoints=endpoints,
+            compared_by=compared,
             about=self.about,
         )
 
-    def class_names(self) -> dict[str, str]:
-        """The names of the classes of one column by target; empty for other tasks."""
-        if self.names or not TASKS[self.predictor.kind].adds_up:
-            return {}
-        (names,) = self.predictor.classes
-        return dict(zip(self.predictor.targets, names, strict=True))
-
-    def known_endpoints(self) -> dict[str, EndpointFacts]:
-        """The facts about each target, with its scale, its unit, and what is known of its training labels."""
-        endpoints = {}
-        for target, facts in by_target(self.predictor, facts_of_labels).items():
-            endpoint, scale = self.endpoints.get(target, EndpointFacts()), facts["scale"]
-            unit = shown_unit(scale, endpoint.description) if scale else ""
-            endpoints[target] = endpoint.model_copy(update=facts | {"unit": unit})
-        return endpoints
-
-    def compared_by(self) -> dict[str, str]:
-        """By target, the name of the first model with the training molecules of its model; empty for a single one."""
-        if not isinstance(self.predictor, SideBySide):
-            return {}
-        first, parts = self.predictor.first_of_domain, self.predictor.parts
-        places = zip(self.predictor.targets, self.predictor.places, strict=True)
-        return {target: parts[first[part]].name for target, (part, _) in places}
-
-    def read(self, path: Path, title: str, most_rows: int, options: Options, smiles_column: str) -> schemas.TableRows:
+    def read(
+        self, path: Path, title: str, most_rows: int, options: Options, smiles_column: str, sheet: str = ""
+    ) -> schemas.TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
-        table, problem = reading.read_table(path, title, smiles_column, most_rows)
+        table, problem = reading.read_table(path, title, smiles_column, most_rows, sheet)
         names = self.predictor.asked_conditions.columns
         rows = reading.under_conditions(table, names, options.conditions, title)
         taken = {column.name for column in added}
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in table.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
         smiles_column = "" if problem else table.columns[table.smiles_place]
-        return schemas.TableRows(table.columns, rows, smiles_column, added, problem, table.header, table.delimiter)
+        about = [(name, str(date.today()) if name == "on" else text) for name, text in self.origin]
+        about += self.columns(options).about
+        parts = added, problem, table.header, table.delimiter, about, reading.sheets_of(path) if problem else {}
+        return schemas.TableRows(table.columns, rows, smiles_column, *parts)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
@@ -155,32 +144,33 @@ class PredictionService:
         names = self.predictor.asked_conditions.columns
         for row, answer in zip(rows, answers, strict=True):
             answer.conditions = dict(zip(names, map(condition_value, row.conditions), strict=False))
-            if answer.models:
-                told = (f"{name}: {near['warning']}" for name, near in answer.models.items() if near["warning"])
-                answer.warning = " ".join(told)
             for near in answer.models.values():
                 one = MoleculePrediction.model_validate(near)
                 near["in_training"] = is_in_training(one.similarity, one.nearest, one.warning)
+            if answer.models:
+                told = (f"{name}: {near['warning']}" for name, near in answer.models.items() if near["warning"])
+                answer.warning = " ".join(told)
             answer.in_training = is_in_training(answer.similarity, answer.nearest, answer.warning)
-            self.add_drugs(answer)
+            for target, (drugs, own) in self.drugs.items():
+                for name in ("low", "high", "nearest") if target in answer.predictions else ():
+                    if isinstance(value := getattr(answer.predictions[target], name), float):
+                        place = drugs.percentiles(np.array([value]), own).item()
+                        setattr(answer.predictions[target], f"drugs_{name}", place)
         return answers
 
-    def add_drugs(self, answer: MoleculePrediction) -> None:
-        if not isinstance(self.predictor, SideBySide):
-            return
-        for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
-            for own, label in zip(part.model.targets, labels, strict=True):
-                one = answer.predictions.get(label)
-                if one and part.drugs and own in part.drugs.targets:
-                    for name, value in (("low", one.low), ("high", one.high), ("nearest", one.nearest)):
-                        if isinstance(value, float):
-                            place = part.drugs.percentiles(np.array([value]), own).item()
-                            setattr(one, f"drugs_{name}", place)
+    @cached_property
+    def drugs(self) -> dict[str, tuple[Drugs, str]]:
+        """The predictions of approved drugs with the name of the target in them, by target, where they are known."""
+        if not isinstance(several := self.predictor, SideBySide):
+            return {}
+        known = [{own: (part.drugs, own) for own in part.drugs.targets} if part.drugs else {} for part in several.parts]
+        return several.labelled(known)
 
     def structure(self, smiles: str) -> str:
         mol = read_small(smiles)
+        size, bond_length = (PICTURE, 26) if mol.GetNumAtoms() <= MOST_ATOMS_OF_PICTURE else ((-1, -1), 20)
         with one_molecule(smiles):
-            return plain_svg(mol, PICTURE, bond_length=26)
+            return plain_svg(mol, size, bond_length)
 
     def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> schemas.AtomContributions:
         """Contributions to what is predicted under conditions; raises InputError as ``explain_rows``."""
@@ -199,19 +189,13 @@ class PredictionService:
 
 
 def as_answers(columns: PredictionColumns, predictions: Predictions) -> list[MoleculePrediction]:
-    cells = [
-        each.tolist() if isinstance(each, np.ndarray) else each
-        for each in columns.cells(predictions, predictions.errors)
-    ]
-    answers = []
-    for error, *row in zip(predictions.errors, *cells, strict=True):
-        answer: dict = {}
-        for column, value in zip(columns.all, row, strict=True):
-            *outer, last = column.place
-            is_number = value == value  # and not NaN
-            reduce(lambda inner, name: inner.setdefault(name, {}), outer, answer)[last] = value if is_number else None
-        answers.append(MoleculePrediction(error=error) if error else MoleculePrediction.model_validate(answer))
-    return answers
+    answers: list[dict] = [{} for _ in predictions.errors]
+    for column, cells in zip(columns.all, columns.cells(predictions, predictions.errors), strict=True):
+        *outer, last = column.place
+        for answer, value in zip(answers, cells.tolist() if isinstance(cells, np.ndarray) else cells, strict=True):
+            value = value if value == value else None  # NaN
+            reduce(lambda inner, name: inner.setdefault(name, {}), outer, answer)[last] = value
+    return [MoleculePrediction(**{"error": each["error"]} if each["error"] else each) for each in answers]
 
 
 def read_small(smiles: str) -> Chem.Mol:
@@ -225,11 +209,9 @@ def read_small(smiles: str) -> Chem.Mol:
 def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> PredictionService:
-    compute = choose(device, precision)
-    places = [resolve_model(name) for name in names]
+    compute, place = choose(device, precision), resolve_model(names[0])
     with computing(compute):
         predictor = load_predicting_model(names)
-    place = places[0]
     described = describe_any(place)
     cards = predictor.endpoints if isinstance(predictor, SideBySide) else card_endpoints(place)
     endpoints = {target: EndpointFacts(**facts) for target, facts in cards.items()}
@@ -239,7 +221,8 @@ def load_service(
     about = shown_facts(described)
     if words := unfinished_words(RunFolder(place)):
         about["training"] = words
-    models = PredictionService(predictor, confidence, compute, name, about, endpoints)
+    origin = [(key, Path(text).name if key == "model" else text) for key, text in about_models(names)]
+    models = PredictionService(predictor, confidence, compute, name, about, endpoints, origin)
     warm_up(models)
     return models
 
@@ -248,14 +231,12 @@ def facts_of_labels(model: PredictingModel) -> dict[str, dict[str, Any]]:
     """By target its scale, how many training molecules have a label, and the most frequent label, where known."""
     rows, unknown = model.trust.rows if model.trust else None, [None] * len(model.targets)
     has_values = not TASKS[model.kind].predicts_probabilities  # which have no percentiles among the labels
-    facts = zip(
-        model.scales or [""] * len(model.targets),
-        rows.labelled if rows else unknown,
-        rows.frequent if rows and has_values else unknown,
-        strict=True,
-    )
-    names = ("scale", "molecules", "frequent")
-    return {target: dict(zip(names, each, strict=True)) for target, each in zip(model.targets, facts, strict=True)}
+    known = {
+        "scale": model.scales or [""] * len(model.targets),
+        "molecules": rows.labelled if rows else unknown,
+        "frequent": rows.frequent if rows and has_values else unknown,
+    }
+    return {target: {name: each[at] for name, each in known.items()} for at, target in enumerate(model.targets)}
 
 
 def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, EndpointFacts]:
@@ -272,5 +253,4 @@ def warm_up(models: PredictionService) -> None:
     """Predicts a molecule with all options, so that compiling does not count against a user's time."""
     facts = models.facts()
     conditions = tuple([*each.choices, str(each.low or 0)][0] for each in facts.conditions)
-    usual = Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
-    models.predict([TableRow(["C"], "C", conditions=conditions)], usual)
+    models.predict([TableRow(["C"], "C", conditions=conditions)], facts.usual_options)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, ClassVar, Literal, cast, get_args
 
@@ -37,12 +38,10 @@ MOST_OF_NAME = 60
 SECONDS_TO_END = 10
 SOURCES = Path(__file__).parents[3]
 # A report has its own script and style; in a sandbox it reaches nothing of the page.
-REPORT_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-        "frame-ancestors 'none'; sandbox allow-scripts"
-    )
-}
+REPORT_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; sandbox allow-scripts"
+)
 
 
 @dataclass
@@ -79,9 +78,9 @@ class Trainings:
         self.thread = threading.Thread()  # that of the last training
 
     def names(self) -> list[str]:
-        finished = [RunFolder(path) for path in self.runs.glob("[!.]*")]
-        finished = [run for run in finished if run.stack.exists() and run.report.exists()]
-        return [run.path.name for run in sorted(finished, key=lambda run: -run.report.stat().st_mtime)]
+        """The finished trainings, the last one first."""
+        runs = [run for run in map(RunFolder, self.runs.glob("[!.]*")) if run.stack.exists() and run.report.exists()]
+        return [run.path.name for run in sorted(runs, key=lambda run: -run.report.stat().st_mtime)]
 
     def run(self, name: str) -> RunFolder:
         if name not in self.names():
@@ -90,12 +89,10 @@ class Trainings:
 
     def keep(self, file: BinaryIO, name: str) -> str:
         """The number of an uploaded table, of which the last ones are kept; raises InputError for what is none."""
-        uploaded = PurePath(name)
-        suffix = uploaded.suffix.lower()
+        suffix, number = PurePath(name).suffix.lower(), secrets.token_hex(16)
         if suffix not in KINDS:
             raise InputError(f"{name or 'this'} is not a table with labels: give one of {', '.join(KINDS)}")
-        stem = re.sub(r"[^\w.-]+", "-", uploaded.stem)[:MOST_OF_NAME].strip("-.") or "table"
-        number = secrets.token_hex(16)
+        stem = re.sub(r"[^\w.-]+", "-", PurePath(name).stem)[:MOST_OF_NAME].strip("-.") or "table"
         path = self.folder / number / f"{stem}{suffix}"
         keep(file, path, path.name)
         with self.lock:
@@ -112,10 +109,9 @@ class Trainings:
 
     def arguments(self, table: Path, choice: TrainingChoice) -> list[str]:
         """The arguments of the command, which ends with the name of a run folder that is not there yet."""
-        taken = {path.name for path in self.runs.glob("*")}
-        names = (table.stem if count == 1 else f"{table.stem}-{count}" for count in range(1, len(taken) + 2))
+        names = (f"{table.stem}-{number}" for number in count(2))
+        out = next(name for name in chain([table.stem], names) if not (self.runs / name).exists())
         device = [] if self.device == "auto" else ["--device", self.device]
-        out = next(name for name in names if name not in taken)
         return ["train", table.name, *choice.arguments(), *device, "--out", out]
 
     def command(self, table: Path, choice: TrainingChoice) -> str:
@@ -133,17 +129,11 @@ class Trainings:
                 raise InputError("another training runs: wait for its end, or cancel it")
             arguments = self.arguments(table, choice)
             paths = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
+            pipes: dict[str, Any] = dict.fromkeys(("stdin", "stderr"), subprocess.PIPE)
+            pipes |= {"stdout": subprocess.DEVNULL, "encoding": "utf-8", "errors": "replace"}
+            env = os.environ | {AS_LINES: "1", END_WITH_INPUT: "1", "PYTHONPATH": paths}
             try:
-                process = subprocess.Popen(
-                    [*self.command_line, *arguments],
-                    cwd=table.parent,
-                    env=os.environ | {AS_LINES: "1", END_WITH_INPUT: "1", "PYTHONPATH": paths},
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    encoding="utf-8",
-                    errors="replace",
-                )
+                process = subprocess.Popen([*self.command_line, *arguments], cwd=table.parent, env=env, **pipes)
             except OSError as error:
                 raise InputError(f"the training could not be started: {error.strerror}") from None
             self.progress = TrainingStatus(arguments[-1], self.command(table, choice), table, process)
@@ -203,16 +193,10 @@ def reason_of_end(code: int, lines: list[str]) -> str:
 def add_training(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings | None) -> None:
     """The page of trainings; without ``trainings`` it says how to start them."""
 
-    @app.get("/train", include_in_schema=False)
-    def start() -> Response:
-        return pages("train.html", trainings=trainings, label_kinds=KINDS)
-
+    app.add_api_route("/train", lambda: pages("train.html", trainings=trainings), include_in_schema=False)
     if trainings is None:
         return
-
-    @app.get("/trainings/status", include_in_schema=False)
-    def status() -> Response:
-        return pages("training.html", trainings=trainings)
+    app.add_api_route("/trainings/status", lambda: pages("training.html", trainings=trainings), include_in_schema=False)
 
     @app.post("/trainings/cancel", include_in_schema=False)
     def cancel() -> Response:
@@ -221,7 +205,7 @@ def add_training(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
 
     @app.get("/trainings/{name}/report", include_in_schema=False)
     def report(name: str) -> Response:
-        return FileResponse(trainings.run(name).report, 200, REPORT_HEADERS, "text/html")
+        return FileResponse(trainings.run(name).report, 200, {"Content-Security-Policy": REPORT_POLICY}, "text/html")
 
     @app.post("/models", include_in_schema=False)
     def use_model(name: Annotated[str, Form()] = "") -> Response:

@@ -10,10 +10,6 @@ const MOST_DRAWN = 300; // characters of a SMILES, as the editor holds up the pa
 const loaded = performance.getEntriesByType("navigation")[0]?.name;
 if (loaded && loaded.split("#")[0] !== location.href.split("#")[0]) location.reload();
 
-function say(text) {
-  if (said.textContent !== text) said.textContent = text;
-}
-
 // Above the predictions, which stay; a problem of the connection is gone with the next answer.
 function showProblem(text, kind = "") {
   const shown = document.querySelector("#result > .problem");
@@ -56,8 +52,7 @@ if (form) {
 
   form.addEventListener("submit", (event) => {
     const problem = problemOf(file.files[0], text.value);
-    const isSent = document.getElementById("predict").disabled; // by htmx, until the answer comes
-    if (!problem && !isSent) return;
+    if (!problem && !document.getElementById("predict").disabled) return; // by htmx, until the answer comes
     event.preventDefault();
     event.stopImmediatePropagation();
     if (problem) showProblem(problem);
@@ -130,8 +125,8 @@ document.addEventListener("error", ({ target }) => {
 
 document.addEventListener("htmx:after:swap", () => {
   document.querySelector("#result > .lost")?.remove();
-  const status = document.querySelector("[data-say]");
-  if (status) say(status.dataset.say);
+  const say = document.querySelector("[data-say]")?.dataset.say ?? said.textContent;
+  if (said.textContent !== say) said.textContent = say;
 });
 
 // Where the focus goes: to the result of a form, to a picture, to the page of a table.
@@ -150,13 +145,9 @@ document.addEventListener("htmx:after:request", (event) => {
 });
 
 document.addEventListener("htmx:error", (event) => {
-  const source = event.detail?.ctx?.sourceElement;
-  if (asksForPicture(source)) {
-    sayOfPicture("The server did not answer: it may have been closed.");
-    return;
-  }
-  const isForm = source === form;
-  showProblem(`The server did not answer: it may have been closed${isForm ? ", or the file is too large" : ""}.`, "lost");
+  const source = event.detail?.ctx?.sourceElement, words = "The server did not answer: it may have been closed";
+  if (asksForPicture(source)) sayOfPicture(`${words}.`);
+  else showProblem(`${words}${source === form ? ", or the file is too large" : ""}.`, "lost");
 });
 
 function focusSoon(selector) {

@@ -18,7 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import job_queue
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, NoAnswer, Worker
 from graphormer_sepnorm.interfaces.web.jobs import STOPPED, Job
-from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
+from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow, TableRows
 from tests.page import InThisProcess, PretendedService, open_queue
 
 
@@ -145,9 +145,8 @@ def test_closing_keeps_what_is_done_and_leaves_no_upload(held, monkeypatch):
     until(lambda: running.rows)
     monkeypatch.setattr(held.worker, "interrupt", held.models.free.set)
     held.close()
-    assert (running.state, running.problem) == ("failed", STOPPED) and held.store.load(
-        done.number
-    ).answers == done.answers
+    assert (running.state, running.problem) == ("failed", STOPPED)
+    assert held.store.load(done.number).answers == done.answers
     assert list(held.store.folder.glob("uploads-*")) == []
     with pytest.raises(HTTPException):
         submit(held, "A")
@@ -210,12 +209,24 @@ def compute_until_killed(folder: Path, numbers: object) -> None:
 @pytest.mark.parametrize(("shown", "error"), [("t.sdf", ""), ("t.csv", "broken")])
 def test_another_column_makes_up_for_a_broken_structure_but_not_for_a_broken_line(held, shown, error):
     """The column is called as the page shows it, with a replacement character for a byte that is not UTF-8."""
-    table = Job("0" * 32, None, shown, columns=["smiles", " M\udcfc"], rows=[TableRow(["", "CC"], "", "broken")])
+    table = Job(number="0" * 32, shown=shown, columns=["smiles", " M\udcfc"], rows=[TableRow(["", "CC"], "", "broken")])
     again = held.predict_again(table, " M\ufffd")
     assert (again.smiles_column, again.rows[0].error) == (" M\udcfc", error)
     assert again.rows[0].smiles == ("" if error else "CC")
     with pytest.raises(InputError, match="does not have one column 'M'"):
         held.predict_again(table, "M")
+
+
+def test_a_workbook_is_read_again_with_a_column_of_another_sheet(held, monkeypatch):
+    sheets, asked = {"Notes": ["who"], "Data": ["mol"]}, []
+    table = TableRows(["who"], [TableRow(["me"], "")], problem="choose", sheets=sheets)
+    monkeypatch.setattr(held.models, "read", lambda *details: asked.append(details[4:]) or table)
+    held.models.free.set()
+    first = held.submit(io.BytesIO(b"a workbook"), ".xlsx", "a.xlsx", Options())
+    until(lambda: first.is_stored)
+    again = held.predict_again(first, "Data:mol: a")
+    until(lambda: again.is_stored)
+    assert asked == [("", ""), ("mol: a", "Data")] and again.source.read_bytes() == b"a workbook"
 
 
 @pytest.mark.parametrize("limits", [JobLimits(kept=2), JobLimits(kept_rows=4)])

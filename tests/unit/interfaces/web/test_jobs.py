@@ -21,9 +21,8 @@ def finished(number: str = NUMBER) -> Job:
     answers = PretendedService().predict(rows, Options())
     options = Options(interval=0.8, conditions={"temperature": "25"})
     columns = ["na\udcefme", "smiles"]
-    return Job(
-        number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done", header=1, delimiter=";"
-    )
+    parts = columns, rows, "smiles", ADDED, "", 1, ";"
+    return Job(*parts, number=number, shown="assay.csv", options=options, answers=answers, state="done")
 
 
 def keep(folder: Path, job: Job, facts: ModelFacts = FACTS) -> ResultStore:
@@ -121,7 +120,7 @@ def test_formulas_are_texts_in_the_csv_and_numbers_and_smiles_stay_what_they_are
 
 
 def test_the_csv_by_hand():
-    table = Job("0" * 32, None, "", columns=["=name", "smiles", "length"], added=ADDED)
+    table = Job(number="0" * 32, columns=["=name", "smiles", "length"], added=ADDED)
     table.rows = [
         TableRow(["=cmd()", "CXe", "-1"], "CXe", ""),
         TableRow(["caf\udce9", "X", 'a"b,c'], "X", ""),

@@ -5,32 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web import pages, schemas
 from graphormer_sepnorm.interfaces.web.api import kind_of_text
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.pages import (
-    NO_COLUMNS,
-    OTHERS,
-    Bar,
-    View,
-    chosen_columns,
-    differ,
-    grouped,
-    grouped_bars,
-    listed_columns,
-    make_pages,
-    offered_columns,
-    shown_rows,
-    widths,
-)
 from graphormer_sepnorm.interfaces.web.service import load_service
 from tests.page import ADDED, PretendedService
 from tests.several import save_panel
 
 NAMED = {"a": "CCC", "b": "X", "c": "CXe", "d": "C", "e": "OOOO"}
 ROWS = [schemas.TableRow([text, name], text, "") for name, text in NAMED.items()]
-JOB = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS, added=ADDED)
+JOB = Job(number="0" * 32, columns=["smiles", "name"], rows=ROWS, added=ADDED)
 JOB.answers = PretendedService().predict(ROWS, schemas.Options())
+JOB.answers[2].predictions["length"].high = 3  # a width of 1, of the others 2
 
 
 @pytest.mark.parametrize(
@@ -40,6 +26,7 @@ JOB.answers = PretendedService().predict(ROWS, schemas.Options())
         ({"sort": "length"}, [3, 0, 2, 4, 1]),
         ({"sort": "length_low", "order": "descending"}, [4, 0, 2, 3, 1]),
         ({"sort": "warning"}, [2, 0, 1, 3, 4]),
+        ({"sort": "interval width of length"}, [2, 0, 3, 4, 1]),
         ({"sort": "no column"}, [0, 1, 2, 3, 4]),
         ({"find": " c "}, [0, 2, 3]),
         ({"find": "E"}, [2, 4]),
@@ -49,46 +36,34 @@ JOB.answers = PretendedService().predict(ROWS, schemas.Options())
     ],
 )
 def test_rows_by_hand(view, rows):
-    assert shown_rows(JOB, View(**view)) == rows
-
-
-@pytest.mark.parametrize(("order", "rows"), [("ascending", [3, 2, 0, 1]), ("descending", [0, 2, 3, 1])])
-def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
-    job = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS[:4], added=ADDED)
-    job.answers = PretendedService().predict(job.rows, schemas.Options())
-    for row, high in ((0, 9), (2, 5), (3, 2)):  # from 2, 2 and 0 on
-        job.answers[row].predictions["length"].high = high
-    (name,) = widths(job)
-    assert name == "interval width of length" and shown_rows(job, View(sort=name, order=order)) == rows
+    assert pages.shown_rows(JOB, pages.View(**view)) == rows
 
 
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [
-        ([], ["length", "Nearest training molecule"]),
+        ([], ["Nearest training molecule", "length"]),
         (["name", "length", "name", "not there"], ["name", "length"]),
-        (["not there"], ["length", "Nearest training molecule"]),
-        ([NO_COLUMNS], []),
-        (["name", NO_COLUMNS], ["name"]),
+        (["not there"], ["Nearest training molecule", "length"]),
+        ([pages.NO_COLUMNS], []),
+        (["name", pages.NO_COLUMNS], ["name"]),
     ],
 )
 def test_columns_are_those_that_are_chosen(asked, shown):
-    job = Job("0" * 32, None, "", schemas.Options(domain=True), ["smiles", "name"], ROWS, "smiles", ADDED)
-    offered = offered_columns(PretendedService().facts(), job)
-    assert list(offered) == ["length", "Nearest training molecule", "SMILES", "name"]
-    assert chosen_columns(offered, View(columns=asked)) == shown
-    listed = listed_columns(offered, shown)
-    assert sorted(listed) == sorted(offered) and [name for name in listed if name in shown] == shown
-    assert View(columns=["a b", "c"]).address(page=2) == "page=2&columns=a+b&columns=c"
+    job = Job(["smiles", "name"], ROWS, "smiles", ADDED, number="0" * 32, options=schemas.Options(domain=True))
+    offered = pages.offered_columns(PretendedService().facts(), job)
+    assert list(offered) == ["Nearest training molecule", "length", "SMILES", "name"]
+    assert pages.chosen_columns(offered, pages.View(columns=asked)) == shown
+    assert pages.View(columns=["a b", "c"]).address(page=2) == "page=2&columns=a+b&columns=c"
 
 
 def test_columns_keep_their_place_when_their_tick_changes():
     offered = ["a", "b", "c", "d"]
     for order in (offered, ["b", "a", "c", "d"], ["d", "a", "b", "c"]):
-        assert listed_columns(offered, order) == order
+        assert pages.listed_columns(offered, order) == order
     for chosen in (["b", "d"], ["c"], []):
-        assert listed_columns(offered, chosen) == offered
-    assert listed_columns(offered, ["d", "b"]) == ["a", "d", "b", "c"]
+        assert pages.listed_columns(offered, chosen) == offered
+    assert pages.listed_columns(offered, ["d", "b"]) == ["a", "d", "b", "c"]
 
 
 ENDPOINTS = {
@@ -110,17 +85,17 @@ ANSWER = schemas.MoleculePrediction(
 
 
 def test_bars_stand_by_group_at_their_place():
-    assert grouped_bars(FACTS, ANSWER) == {
-        "Toxicity": [Bar("hERG", 99.0, None, "worse", "drugs"), Bar("Ames")],
-        OTHERS: [Bar("logD", 10.0, among="drugs")],
-        "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
+    assert pages.grouped_bars(FACTS, ANSWER) == {
+        "Toxicity": [pages.Bar("hERG", 99.0, None, "worse", "drugs"), pages.Bar("Ames")],
+        pages.OTHERS: [pages.Bar("logD", 10.0, among="drugs")],
+        "Absorption": [pages.Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
     }
-    assert grouped(FACTS, ["Sol", "hERG", "a field"]) == {"Toxicity": ["hERG"], "Absorption": ["Sol"]}
+    assert pages.grouped(FACTS, ["Sol", "hERG", "a field"]) == {"Toxicity": ["hERG"], "Absorption": ["Sol"]}
     one = schemas.TargetPrediction(value=-2, low=-3, high=-1, percentile=40)
     ungrouped = FACTS.model_copy(update={"endpoints": {}})
-    bars = grouped_bars(ungrouped, schemas.MoleculePrediction(predictions={"Sol": one}))
-    assert bars == {"": [Bar("Sol", 40.0, among="training values")]}
-    assert grouped_bars(FACTS, schemas.MoleculePrediction(error="it cannot be read")) == {}
+    bars = pages.grouped_bars(ungrouped, schemas.MoleculePrediction(predictions={"Sol": one}))
+    assert bars == {"": [pages.Bar("Sol", 40.0, among="training values")]}
+    assert pages.grouped_bars(FACTS, schemas.MoleculePrediction(error="it cannot be read")) == {}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +116,8 @@ def test_bars_stand_by_group_at_their_place():
 def test_the_standing_is_that_among_drugs_or_of_the_measured_class(one, is_same, standing):
     predictions = {"hERG": schemas.TargetPrediction(value=0.2, **one)}
     facts = FACTS.model_copy(update={"classes": {"hERG": ("safe", "toxic")}})
-    (bar,) = grouped_bars(facts, schemas.MoleculePrediction(predictions=predictions, in_training=is_same))["Toxicity"]
+    answer = schemas.MoleculePrediction(predictions=predictions, in_training=is_same)
+    bar = pages.bar_of(facts, answer, "hERG")
     assert (bar.standing, bar.is_measured) == (standing, is_same)
 
 
@@ -152,8 +128,23 @@ def test_the_standing_is_that_of_the_measured_value_where_it_is_known(bound, nea
     one = schemas.TargetPrediction(value=-2, drugs=30, nearest=9, nearest_bound=bound, drugs_nearest=90)
     models = {"A": {"in_training": near}, "B": {"in_training": True}}
     facts = FACTS.model_copy(update={"compared_by": {"Sol": "A"}})
-    (bar,) = grouped_bars(facts, schemas.MoleculePrediction(predictions={"Sol": one}, models=models))["Absorption"]
+    bar = pages.bar_of(facts, schemas.MoleculePrediction(predictions={"Sol": one}, models=models), "Sol")
     assert (bar.place, bar.standing, bar.is_measured) == (30, standing, standing == "better")
+
+
+def test_a_warning_marks_the_endpoints_that_it_names_or_all():
+    def warned(text: str, **others) -> list[str]:
+        one = schemas.MoleculePrediction(warning=text, **others)
+        return [target for target in ENDPOINTS if pages.warning_of(FACTS, one, target)]
+
+    assert warned("No training molecule is similar.") == list(ENDPOINTS)
+    assert warned("Read as CC: the text after it was ignored. Ames, Sol: It has Xe.") == [
+        "Ames",
+        "Sol",
+    ]
+    assert warned("hERG, logD and 1 other: It has Xe. logD: It is large.") == ["hERG", "logD", "Ames", "Sol"]
+    assert pages.warning_of(FACTS, schemas.MoleculePrediction(warning="logD, Sol: A b. Sol: C."), "Sol") == "A b. C."
+    assert warned("", models={"A": {"warning": "It is large."}}) == []
 
 
 @pytest.mark.parametrize(
@@ -168,13 +159,13 @@ def test_the_standing_is_that_of_the_measured_value_where_it_is_known(bound, nea
 )
 def test_molecules_differ_if_their_intervals_or_classes_do(ones, is_different):
     found = [{"hERG": schemas.TargetPrediction(value=1, **one)} for one in ones]
-    assert differ([schemas.MoleculePrediction(predictions=each) for each in found], "hERG") == is_different
+    assert pages.differ([schemas.MoleculePrediction(predictions=each) for each in found], "hERG") == is_different
 
 
 def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):
     models = load_service([str(save_panel(tmp_path / "panel"))], 0.8, "cpu", "auto")
     (answer,) = models.predict([schemas.TableRow(["CCO"], "CCO", "")], schemas.Options(interval=0.8, domain=True))
-    bars = {bar.target: bar for found in grouped_bars(models.facts(), answer).values() for bar in found}
+    bars = {bar.target: bar for found in pages.grouped_bars(models.facts(), answer).values() for bar in found}
     one = answer.predictions["hERG"]
     below = [sum(drug < value for drug in (0, 1, 2, 3)) for value in (one.value, one.low, one.high)]
     assert [bars["hERG"].place, *bars["hERG"].ends] == [25.0 * count for count in below]
@@ -182,7 +173,7 @@ def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):
     toxic = answer.predictions["toxic"].value
     assert bars["toxic"].place == 25.0 * sum(drug < np.float32(toxic) for drug in np.float32([0.1, 0.2, 0.3, 0.5]))
     assert bars["Papp"].among == "training values"  # whose drugs are not known
-    assert list(grouped_bars(models.facts(), answer)) == ["Toxicity", "Absorption", OTHERS]
+    assert list(pages.grouped_bars(models.facts(), answer)) == ["Toxicity", "Absorption", pages.OTHERS]
 
 
 LISTS = [
@@ -205,5 +196,5 @@ def test_a_footnote_on_equal_labels_is_of_a_target_that_is_shown():
     known = {name: schemas.EndpointFacts(frequent=(2.0, 0.3)) for name in ("alpha", "beta")}
     facts = PretendedService().facts().model_copy(update={"endpoints": known})
     values = {"options": schemas.Options(), "confidences": [], "shown": {"beta": 1}}
-    text = make_pages(SimpleNamespace(facts=facts, limits=None))("bars_hint.html", **values).body.decode()
+    text = pages.make_pages(SimpleNamespace(facts=facts, limits=None))("bars_hint.html", **values).body.decode()
     assert "30 % of the training values of beta equal 2" in text and "alpha" not in text

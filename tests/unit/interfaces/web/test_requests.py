@@ -24,7 +24,7 @@ async def echo(request: Request) -> PlainTextResponse:
     return PlainTextResponse(f"{request.url.path} {len(await request.body())}")
 
 
-def client(token: str | None = None, names: tuple[str, ...] | None = None) -> TestClient:
+def client(token: str = "", names: tuple[str, ...] = ()) -> TestClient:
     routes = [Route("/{path:path}", echo, methods=["GET", "POST"])]
     app = Starlette(routes=routes, middleware=middleware(1000, token, names))
     return TestClient(app, base_url="http://localhost:8000", follow_redirects=False)

@@ -1,6 +1,6 @@
 """What the worker computes, with two tiny models, and how it understands a table to train on."""
 
-from copy import copy
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,6 @@ from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.explain import stack_of
 from graphormer_sepnorm.table_model.features import Conditions
 from tests.page import PretendedService, tiny_service
@@ -83,6 +82,9 @@ def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
 @pytest.mark.slow
 def test_pictures(models):
     assert models.structure("CCO").lstrip().startswith("<?xml") and "</svg>" in models.structure("CCO")
+    sizes = [re.search(r"width='(\d+)px' height='(\d+)px'", models.structure(f"C1{'C' * n}C1")) for n in (10, 48, 98)]
+    small, large, largest = (tuple(map(int, size.groups())) for size in sizes)
+    assert small == (220, 120) and small < large < largest and large[1] > 120
     atoms = models.atoms("CCO", "logp")
     assert [atom.symbol for atom in atoms.atoms] == ["C", "C", "O"] and "</svg>" in atoms.picture
     with pytest.raises(InputError, match="at most 200 are drawn"):
@@ -108,7 +110,7 @@ def test_too_much_text_is_refused_and_a_workbook_before_it_is_unpacked(models, t
 def test_tables_are_read_as_predict_reads_them(models, tmp_path):
     path = write(tmp_path, "a.csv", b"id;smiles\n1;CC\n2\n\xe9;C\n")
     records = models.read(path, "a", 3, ALL, "")
-    assert records.columns == ["id", "smiles"]
+    assert records.columns == ["id", "smiles"] and "logp" in dict(records.about)
     assert [(row.fields[0], row.smiles, bool(row.error)) for row in records.rows] == [
         ("1", "CC", False), ("2", "", True), ("\u00e9", "C", False),
     ]  # fmt: skip
@@ -137,6 +139,21 @@ def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
         models.read(path, "a.csv", 3, ALL, "")
 
 
+def test_the_columns_of_each_sheet_are_offered(models, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    data = book.create_sheet("Data")
+    for sheet, row in ((book.active, "who"), (book.active, "me"), (data, "mol y"), (data, "CC 1"), (data, "CCC 2")):
+        sheet.append(row.split())
+    book.save(tmp_path / "a.xlsx")
+    found = models.read(tmp_path / "a.xlsx", "a.xlsx", 9, ALL, "")
+    assert found.sheets == {"Sheet": ["who"], "Data": ["mol", "y"]} and found.problem
+    again = models.read(tmp_path / "a.xlsx", "a.xlsx", 9, ALL, "mol", "Data")
+    assert [row.smiles for row in again.rows] == ["CC", "CCC"] and not again.problem
+    look = look_at_table(tmp_path / "a.xlsx", "a.xlsx", 9, TrainingChoice(sheet="Data"))
+    assert look.sheets == ["Sheet", "Data"] and [column.name for column in look.columns] == ["mol", "y"]
+
+
 def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_path):
     conditions = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a")])
     model = replace(stack_of(models.predictor), trust=None, conditions=conditions)
@@ -161,15 +178,6 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     warm_up(conditioned)
 
 
-def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
-    predictor = copy(models.predictor)
-    predictor.assay_limits = {"logp": AssayLimit(99, "less")}
-    limited = replace(models, predictor=predictor)
-    first, unreadable = limited.predict(rows_of("CCO", "C[C"), schemas.Options())
-    assert first.predictions["logp"].limit.endswith("read as at most") and not unreadable.predictions
-    assert models.predict(rows_of("CCO"), schemas.Options())[0].predictions["logp"].limit is None
-
-
 def test_models_by_name(tmp_path):
     names = (("safe", "toxic"), ("0", "1"))
     save_tiny(tmp_path / "run", featurizer="mol", kind="classification", targets=("toxic", "sticky"), class_names=names)
@@ -181,6 +189,7 @@ def test_models_by_name(tmp_path):
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
     (answer,) = models.predict(rows_of("CC"), schemas.Options())
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].std is None
+    assert ("model", "run") in models.origin
     with pytest.raises(InputError, match="no file or folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
 
