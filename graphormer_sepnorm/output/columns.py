@@ -128,6 +128,7 @@ class PredictionColumns:
     def measured(self, first: int) -> dict[str, np.ndarray]:
         """Which training molecules have a label, by target: of the models that share those of the ``first``."""
         chosen = [place for place in self.places if self.several.first_of_domain[place[0]] == first]
+        chosen = chosen if self.answers.domain else []
         rows = {place: trust.rows for place in chosen if (trust := self.several.part_models[place[0]].trust)}
         return {self.parts[part].labels[at]: each.measured(at) for (part, at), each in rows.items() if each}
 

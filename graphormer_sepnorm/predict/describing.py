@@ -11,10 +11,12 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.properties import PROPERTIES, basic_properties, find_alerts
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.options import Answers
-from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
+from graphormer_sepnorm.predict.subsets import subsets_of
 from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.traits import Traits, attempt, strange, traits_of_all
 from graphormer_sepnorm.runs.numbers import counted, significant
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
@@ -33,10 +35,10 @@ class Describer:
         self.model, self.answers = model, answers
         self.domain = model.trust.domain if answers.domain and model.trust else None
         own = {label: np.flatnonzero(rows) for label, rows in (measured or {}).items() if not rows.all()}
-        self.rows_of = {label: rows for label, rows in own.items() if len(rows)}
-        self.domain_of: dict[str, Domain] = {}
+        self.rows_of = {label: rows for label, rows in own.items() if len(rows)} if self.domain else {}
         if self.domain:
             _ = self.domain.usual_similarity  # computed once, before other processes start
+            self.subsets = subsets_of(self.domain, list(self.rows_of.values()))
         self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
         self.asked_conditions = model.asked_conditions
 
@@ -64,8 +66,7 @@ class Describer:
                 self.domain, molecules.mols, embeddings, matches, tuple(self.rows_of.values())
             )
             warnings = self.domain.add_unlike(described.warnings, nearness.similarity)
-            unlike = map(self.unlike_some, molecules.mols, within, warnings)
-            warnings = joined(warnings, list(unlike))
+            warnings = joined(warnings, list(map(self.unlike_some, traits_of_all(molecules), within, warnings)))
             warnings = joined(warnings, under_other_conditions(nearness, matches))
             described = replace(described, nearness=nearness, warnings=warnings)
         mols, limits = molecules.mols, self.model.assay_limits
@@ -78,16 +79,15 @@ class Describer:
         properties = properties_of(mols) if self.answers.properties else None
         return replace(described, limit_words=words, alerts=alerts, properties=properties)
 
-    def unlike_some(self, mol: Chem.Mol | None, similar: np.ndarray, warning: str) -> str:
+    def unlike_some(self, traits: Traits | None, similar: np.ndarray, warning: str) -> str:
         """A warning for the targets whose own training molecules a molecule is unlike, with ``similar`` ones [T]."""
-        targets: dict[str, list[str]] = {}
-        for label, similarity in zip(self.rows_of, similar.tolist(), strict=True):
-            if self.domain and mol is not None and similarity < self.domain.usual_similarity:
-                own = self.domain_of.get(label) or self.domain.of_rows(self.rows_of[label])
-                self.domain_of[label] = own
-                unlike = ["No training molecule is similar."] * (similarity < own.usual_similarity)
-                for sentence in [*own.strange(mol), *unlike]:
-                    targets.setdefault(sentence, []).append(label)
+        assert self.domain is not None
+        labels, targets = list(self.rows_of), dict[str, list[str]]()
+        for place in np.flatnonzero(similar < self.domain.usual_similarity).tolist() if traits else ():
+            subset = self.subsets[place]
+            unlike = ["No training molecule is similar."] * bool(similar[place] < subset.usual_similarity)
+            for sentence in [*strange(traits, subset), *unlike]:
+                targets.setdefault(sentence, []).append(labels[place])
         new = {sentence: labels for sentence, labels in targets.items() if sentence.rstrip(".") not in warning}
         return " ".join(f"{some_of(labels)}: {sentence}" for sentence, labels in new.items())
 
