@@ -127,9 +127,9 @@ class PredictionColumns:
     def measured(self, first: int) -> dict[str, np.ndarray]:
         """Which training molecules have a label, by target: of the models that share those of the ``first``."""
         chosen = [place for place in self.places if self.several.first_of_domain[place[0]] == first]
-        chosen = chosen if self.answers.domain else []
-        rows = {place: trust.rows for place in chosen if (trust := self.several.part_models[place[0]].trust)}
-        return {self.parts[part].labels[at]: each.measured(at) for (part, at), each in rows.items() if each}
+        trusts = [(self.parts[part].labels[at], self.several.part_models[part].trust, at) for part, at in chosen]
+        known = [(label, trust.rows, at) for label, trust, at in trusts if trust and self.answers.domain]
+        return {label: rows.measured(at) for label, rows, at in known if rows}
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:
@@ -183,12 +183,10 @@ class PredictionColumns:
     def of(self, part: int, columns: Iterable[PredictedColumn]) -> list[PredictedColumn]:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
 
-        def with_part(column: PredictedColumn) -> PredictedColumn:
-            return replace(
-                column, cells=lambda predictions: column.cells((predictions.parts or (predictions,))[part]), part=part
-            )
+        def cells(column: PredictedColumn, predictions: Predictions) -> Cells:
+            return column.cells((predictions.parts or (predictions,))[part])
 
-        return list(map(with_part, columns))
+        return [replace(column, cells=partial(cells, column), part=part) for column in columns]
 
     def named(self, column: PredictedColumn) -> PredictedColumn:
         if not (name := self.several.parts[given(column.part)].name):

@@ -1,7 +1,7 @@
 """N training molecules of a model, and how M others compare with them; embeddings have the width D."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -56,30 +56,23 @@ class Domain:
     @cached_property
     def rows_by_atoms(self) -> dict[tuple, list[int]]:
         """The numbers of the training molecules by their ``heavy_atoms``."""
-        rows: dict[tuple, list[int]] = {}
+        rows = defaultdict[tuple, list[int]](list)
         for row, text in enumerate(self.smiles):
-            rows.setdefault(heavy_atoms(text), []).append(row)
+            rows[heavy_atoms(text)].append(row)
         return rows
 
     def of_rows(self, rows: np.ndarray) -> "Domain":
         """That of some of the training molecules; the charges, also of their atoms, stay those of all."""
         embeddings = self.embeddings[rows] if len(self.embeddings) else self.embeddings
-        text = np.frombuffer("\n".join(self.smiles[row] for row in rows.tolist()).encode(errors="replace"), np.uint8)
-        some = replace(self, bits=self.bits[rows], embeddings=embeddings, text=text if len(self.text) else self.text)
-        return replace(some, **some.ranges)
-
-    @property
-    def ranges(self) -> dict[str, np.ndarray]:
-        """The kinds and the numbers of atoms of the kept molecules, as far as these are known."""
+        some = replace(self, bits=self.bits[rows], embeddings=embeddings)
         if not len(self.text):
-            return {}
-        heavy = list(map(heavy_atoms, self.smiles))
+            return some
+        smiles = [self.smiles[row] for row in rows.tolist()]
+        heavy = list(map(heavy_atoms, smiles))
         elements = {"H"}.union(symbol for each in set(heavy) for symbol, _ in each)
-        sizes = np.quantile(list(map(num_atoms, heavy)), (0, 1)).astype(int)
-        return {
-            "kinds": self.kinds[[symbol_of(number) in elements for number, _ in self.kinds.tolist()]],
-            "atoms": sizes,
-        }
+        kinds = self.kinds[[symbol_of(number) in elements for number, _ in self.kinds.tolist()]]
+        atoms = np.quantile(list(map(num_atoms, heavy)), (0, 1)).astype(int)
+        return replace(some, kinds=kinds, atoms=atoms, text=as_bytes(smiles, "replace"))
 
     def knows(self, mol: Chem.Mol) -> bool:
         """Whether a molecule is a training molecule, by its ``molecule_key``; False where these were not kept."""
@@ -88,15 +81,7 @@ class Domain:
 
     @cached_property
     def known_kinds(self) -> frozenset[tuple[int, int]]:
-        return frozenset((number, charge) for number, charge in self.kinds.tolist())
-
-    @cached_property
-    def sizes(self) -> tuple[int, int]:
-        return int(self.atoms[0]), int(self.atoms[1])
-
-    @cached_property
-    def known_charges(self) -> tuple[int, int]:
-        return int(self.charges[0]), int(self.charges[1])
+        return frozenset(map(tuple, self.kinds.tolist()))
 
     @cached_property
     def knows_mixtures(self) -> bool:
@@ -146,12 +131,9 @@ class Domain:
     def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
         """M warnings, followed by a sentence where the similarity [M] is below the usual one; NaN is not."""
         usual = self.usual_similarity
-        sentence = (
-            "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.3f}; for {:.0f} % of "
-            "training molecules it is {:.3f} or more."
-        )
-        unlike = [sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity]
-        return joined(warnings, unlike)
+        beginning = "No training molecule is similar: the Tanimoto similarity to the nearest one is"
+        most = f"for {100 * (1 - UNUSUAL):.0f} % of training molecules it is {usual:.3f} or more."
+        return joined(warnings, [f"{beginning} {each:.3f}; {most}" if each < usual else "" for each in similarity])
 
     def nearest_rows(
         self,
@@ -283,15 +265,19 @@ def fit_domain(
     kinds = frozenset[tuple[int, int]]().union(*(look.traits.kinds for look in looks))
     sizes = np.array([(look.traits.atoms, look.traits.charge) for look in looks], np.int64)
     atoms, charges = np.stack([sizes.min(axis=0), sizes.max(axis=0)], axis=1)
-    lines = "\n".join(" ".join(smiles[row].split()) for row in kept)
+    lines = [" ".join(smiles[row].split()) for row in kept]
     return Domain(
         np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
         atoms,
         charges,
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
-        np.frombuffer(lines.encode(errors="surrogateescape"), np.uint8),
+        as_bytes(lines, "surrogateescape"),
     )
+
+
+def as_bytes(lines: Iterable[str], errors: str) -> np.ndarray:
+    return np.frombuffer("\n".join(lines).encode(errors=errors), np.uint8)
 
 
 def missing_conditions(warnings: Iterable[str], errors: Iterable[str]) -> Counter[str]:

@@ -1,7 +1,9 @@
 """What the training molecules of each endpoint have, computed once and kept in the cache."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -19,8 +21,8 @@ class Subset:
     """Facts about some training molecules, as those of a ``Domain`` of the same names."""
 
     known_kinds: frozenset[tuple[int, int]]
-    sizes: tuple[int, int]
-    known_charges: tuple[int, int]
+    atoms: tuple[int, int]
+    charges: tuple[int, int]
     knows_mixtures: bool
     known_rarities: frozenset[str]
     usual_similarity: float
@@ -37,10 +39,11 @@ def subsets_of(domain: Domain, subsets: Sequence[np.ndarray]) -> list[Subset]:
         return found
     except (OSError, ValueError):
         parts = map(domain.of_rows, subsets)
-        found = [Subset(**{field.name: getattr(part, field.name) for field in fields(Subset)}) for part in parts]
-    try:
-        with replacing(path) as file:
-            file.write(adapter.dump_json(found))
-    except OSError:  # the cache cannot be written
-        pass
+        found = [Subset(**{each.name: plain(getattr(part, each.name)) for each in fields(Subset)}) for part in parts]
+    with suppress(OSError), replacing(path) as file:  # where the cache can be written
+        file.write(adapter.dump_json(found))
     return found
+
+
+def plain(fact: Any) -> Any:
+    return tuple(fact.tolist()) if isinstance(fact, np.ndarray) else fact

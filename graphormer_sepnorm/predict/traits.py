@@ -1,7 +1,7 @@
 """Traits of molecules that are compared with those of training molecules, and sentences on what none of these has."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from rdkit import Chem
@@ -66,9 +66,9 @@ class Known(Protocol):
     @property
     def known_kinds(self) -> frozenset[tuple[int, int]]: ...  # atomic number and charge of their atoms
     @property
-    def sizes(self) -> tuple[int, int]: ...  # the least and the largest number of heavy atoms
+    def atoms(self) -> Iterable[int]: ...  # the least and the largest number of heavy atoms
     @property
-    def known_charges(self) -> tuple[int, int]: ...  # the lowest and the highest
+    def charges(self) -> Iterable[int]: ...  # the lowest and the highest of a molecule
     @property
     def knows_mixtures(self) -> bool: ...  # whether one has several parts, as a salt has
     @property
@@ -92,10 +92,9 @@ def strange(traits: Traits, known: Known) -> list[str]:
             for number, charge in sorted(new)
             if number in elements
         ]
-    if traits.rarities:
-        rare = [words for words in traits.rarities if words not in known.known_rarities]
-        warnings += [f"The molecule has {words}; no training molecule has." for words in rare]
-    (fewest, most), (lowest, highest) = known.sizes, known.known_charges
+    rare = [words for words in traits.rarities if words not in known.known_rarities]
+    warnings += [f"The molecule has {words}; no training molecule has." for words in rare]
+    (fewest, most), (lowest, highest) = known.atoms, known.charges
     if not fewest <= traits.atoms <= most:
         heavy = f"{traits.atoms} heavy atom{'s' * (traits.atoms != 1)}"
         warnings.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
