@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from itertools import compress, takewhile, zip_longest
+from itertools import chain, compress, takewhile, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -104,12 +104,10 @@ class CountedColumns(PredictionColumns):
     @cached_property
     def positive(self) -> set[str]:
         """The targets of a regression, other than logarithms, whose training labels are all above 0."""
-        names = set()
-        for part in self.parts:
-            if part.model.trust and (rows := part.model.trust.rows) is not None and not part.of_classes:
-                is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
-                names |= set(compress(part.labels, is_plain))
-        return names
+        trusts = [(part, part.model.trust) for part in self.parts if not part.of_classes]
+        known = [(part, trust.rows.positive) for part, trust in trusts if trust and trust.rows]
+        targets = (zip_longest(part.labels, own, part.model.scales) for part, own in known)
+        return {label for label, own, scale in chain.from_iterable(targets) if own and not scale}
 
 
 class TextWriter(TableWriter):
@@ -125,10 +123,9 @@ class TextWriter(TableWriter):
     ):
         self.columns = predicted.all
         self.id_place = columns.index(id_column) if (id_column := id_column_among(columns)) else None
-        self.of_classes = {target for part in predicted.parts if part.of_classes for target in part.labels}
-        self.adding_up = {
-            target for part in predicted.parts if TASKS[part.model.kind].adds_up for target in part.labels
-        }
+        kinds = [(TASKS[part.model.kind], target) for part in predicted.parts for target in part.labels]
+        self.of_classes = {target for task, target in kinds if task.predicts_probabilities}
+        self.adding_up = {target for task, target in kinds if task.adds_up}
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(predicted.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
         self.groups = groups_of(meanings)

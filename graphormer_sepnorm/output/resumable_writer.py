@@ -180,7 +180,10 @@ def write_table(
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
-    with opened(source, *of_input) as opened_table:
+    whole = (
+        open_table(source, *of_input) if isinstance(source, str) else contextlib.nullcontext(table_of_smiles(source))
+    )
+    with whole as opened_table:
         table = with_decimal(opened_table)
         writer = make_writer(table.columns, columns, table)
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
@@ -264,12 +267,6 @@ def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -
 
 def is_standard_output(out: Path) -> bool:
     return str(out) == STANDARD_OUTPUT
-
-
-def opened(source: str | Sequence[str], *reading: str | None) -> contextlib.AbstractContextManager[Table]:
-    if isinstance(source, str):
-        return open_table(source, *reading)
-    return contextlib.nullcontext(table_of_smiles(source))
 
 
 def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: str | None) -> str:

@@ -164,7 +164,7 @@ class Domain:
                 other = [matches is not None and not matches(number, row) for row in alike]
                 alike = [row for *_, row in sorted(zip(other, far, alike, strict=True))]
             if subsets:
-                within[number] = np.maximum.reduceat(compared[members], starts)
+                within[number] = np.maximum.reduceat(compared.take(members), starts)
             known = alike if largest == 1 and self.smiles[alike[0]] else []
             same = [row for row in known if is_same_molecule(mols[number], self.smiles[row])]
             rows[number] = [*same, *alike][0]
