@@ -172,18 +172,14 @@ def write_table(
     make_writer, resume = find_output_writer(out, writers), reading.resume
     of_input, names = (reading.smiles_column, reading.delimiter, reading.sheet), [column.name for column in columns]
     counts = {"errors": Counter[str](), **(remarks or {})}
-    is_read_again = isinstance(source, str) and is_file(source)
-    all_rows = partial(rows_of, str(source), *of_input) if is_read_again else None
+    all_rows = partial(rows_of, source, *of_input) if isinstance(source, str) and is_file(source) else None
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
-    if resume and not is_read_again:
+    if resume and all_rows is None:
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
-    whole = (
-        open_table(source, *of_input) if isinstance(source, str) else contextlib.nullcontext(table_of_smiles(source))
-    )
-    with whole as opened_table:
+    with opened(source, *of_input) as opened_table:
         table = with_decimal(opened_table)
         writer = make_writer(table.columns, columns, table)
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
@@ -267,6 +263,12 @@ def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -
 
 def is_standard_output(out: Path) -> bool:
     return str(out) == STANDARD_OUTPUT
+
+
+def opened(source: str | Sequence[str], *reading: str | None) -> contextlib.AbstractContextManager[Table]:
+    if isinstance(source, str):
+        return open_table(source, *reading)
+    return contextlib.nullcontext(table_of_smiles(source))
 
 
 def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: str | None) -> str:
