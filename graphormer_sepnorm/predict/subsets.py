@@ -1,4 +1,4 @@
-"""What the training molecules of each endpoint have, computed once and kept in the cache."""
+"""Facts about the training molecules of each endpoint, computed once and kept in the cache."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -37,7 +37,7 @@ RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
 
 
 class Traits(NamedTuple):
-    """What is compared of a molecule with training molecules, except its fingerprint."""
+    """The features of a molecule that are compared with those of training molecules, except its fingerprint."""
 
     kinds: frozenset[tuple[int, int]]  # atomic number and charge of its atoms
     atoms: int  # heavy ones
@@ -61,7 +61,7 @@ def traits_of_all(molecules: Molecules) -> list[Traits | None]:
 
 
 class Known(Protocol):
-    """What training molecules have."""
+    """Features that training molecules have."""
 
     @property
     def known_kinds(self) -> frozenset[tuple[int, int]]: ...  # atomic number and charge of their atoms
