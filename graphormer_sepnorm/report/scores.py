@@ -9,8 +9,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.fingerprints import RADIUS, SIZE
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
-from graphormer_sepnorm.predict.domain import UNUSUAL, evenly
-from graphormer_sepnorm.predict.traits import symbol_of
+from graphormer_sepnorm.predict.domain import UNUSUAL, evenly, symbol_of
 from graphormer_sepnorm.report.headline import few_words, gain_of
 from graphormer_sepnorm.report.page import (
     DIAGONAL,
