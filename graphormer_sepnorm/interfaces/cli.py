@@ -5,7 +5,7 @@ import gc
 
 from graphormer_sepnorm.system.signals import end_with_input, leaving_at_once
 
-NEW_OBJECTS = 10_000  # the collector of cyclic garbage runs when so many are new
+NEW_OBJECTS = 100_000  # the collector of cyclic garbage runs when so many are new
 
 
 def main(name: str | None = None) -> None:

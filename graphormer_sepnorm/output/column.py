@@ -31,10 +31,13 @@ class PredictedColumn(AddedColumn):
 
 
 def condition_column(name: str, text: str) -> PredictedColumn:
-    value, path = condition_value(text), ("conditions", name)
-    if isinstance(value, str):
-        return PredictedColumn(name, "text", cells=lambda predictions: [value] * len(predictions.errors), path=path)
-    return PredictedColumn(name, cells=lambda predictions: np.full(len(predictions.errors), value), path=path)
+    value = condition_value(text)
+
+    def cells(predictions: Predictions) -> Cells:
+        count = len(predictions.errors)
+        return [value] * count if isinstance(value, str) else np.full(count, value)
+
+    return PredictedColumn(name, "text" if isinstance(value, str) else "number", (), cells, ("conditions", name))
 
 
 def condition_value(text: str) -> float | str:

@@ -31,13 +31,12 @@ from graphormer_sepnorm.predict.predictors import (
     MoleculeModel,
     PredictingModel,
     Predictions,
-    interval_ends,
     known_intervals,
     known_sets,
     known_trust,
 )
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
-from graphormer_sepnorm.predict.training_rows import Drugs, TrainingRows
+from graphormer_sepnorm.predict.training_rows import Drugs
 from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.tables.writers.base import Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
@@ -128,8 +127,9 @@ class PredictionColumns:
     def measured(self, first: int) -> dict[str, np.ndarray]:
         """Which training molecules have a label, by target: of the models that share those of the ``first``."""
         chosen = [place for place in self.places if self.several.first_of_domain[place[0]] == first]
-        rows = {place: trust.rows for place in chosen if (trust := self.several.part_models[place[0]].trust)}
-        return {self.parts[part].labels[at]: each.measured(at) for (part, at), each in rows.items() if each}
+        trusts = [(self.parts[part].labels[at], self.several.part_models[part].trust, at) for part, at in chosen]
+        known = [(label, trust.rows, at) for label, trust, at in trusts if trust and self.answers.domain]
+        return {label: rows.measured(at) for label, rows, at in known if rows}
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:
@@ -183,12 +183,10 @@ class PredictionColumns:
     def of(self, part: int, columns: Iterable[PredictedColumn]) -> list[PredictedColumn]:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
 
-        def with_part(column: PredictedColumn) -> PredictedColumn:
-            return replace(
-                column, cells=lambda predictions: column.cells((predictions.parts or (predictions,))[part]), part=part
-            )
+        def cells(column: PredictedColumn, predictions: Predictions) -> Cells:
+            return column.cells((predictions.parts or (predictions,))[part])
 
-        return list(map(with_part, columns))
+        return [replace(column, cells=partial(cells, column), part=part) for column in columns]
 
     def named(self, column: PredictedColumn) -> PredictedColumn:
         if not (name := self.several.parts[given(column.part)].name):
@@ -252,6 +250,16 @@ class PartColumns:
         sets, names = known_sets(self.model), self.model.classes[group]
         return lambda predictions: sets.texts(group, predictions.values, confidence, names)
 
+    def interval_ends(self, number: int, confidence: float) -> list[Callable[[Predictions], np.ndarray]]:
+        """The lower and the upper end of the intervals of a target."""
+        intervals, limits = known_intervals(self.model).of_target(number), self.model.limits[number : number + 1]
+
+        def end(place: int, predictions: Predictions) -> np.ndarray:
+            values, spread = predictions.values[:, [number]], predictions.spread[:, [number]]
+            return intervals.ends(confidence, values, spread, limits)[place][:, 0]
+
+        return [partial(end, 0), partial(end, 1)]
+
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
         own, target, confidence = self.model.targets[number], self.labels[number], self.confidence
         scale = self.model.scales[number] if self.model.scales else ""
@@ -264,12 +272,6 @@ class PartColumns:
         def value(predictions: Predictions) -> np.ndarray:
             return predictions.values[:, number]
 
-        def end(place: int, confidence: float) -> Callable[[Predictions], np.ndarray]:
-            def end(predictions: Predictions) -> np.ndarray:
-                return interval_ends(self.model, confidence, predictions.values, predictions.spread)[place][:, number]
-
-            return end
-
         def in_units(cells: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
             return lambda predictions: measured(cells(predictions)[:, None], [scale])[:, 0]
 
@@ -281,7 +283,7 @@ class PartColumns:
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
         if confidence is not None and not self.of_classes:
-            low, high = end(0, confidence), end(1, confidence)
+            low, high = self.interval_ends(number, confidence)
             yield of(f"{target}_low", "low", low)
             yield of(f"{target}_high", "high", high)
             if scale:
@@ -295,17 +297,14 @@ class PartColumns:
         rows = self.model.trust.rows if self.is_compared and self.model.trust else None
         if rows is not None and not self.of_classes:
             name = f"{target}_percentile"
-            yield of(name, "percentile", lambda predictions: rows.percentiles(predictions.values)[:, number])
-            for side, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
-                yield of(f"{name}_{end_of}", f"percentile_{end_of}", partial(percentile_end, rows, number, side))
+            yield of(name, "percentile", lambda predictions: rows.percentiles(value(predictions), number))
+            if any(map(len, rows.sorted_bounds[number])):
+                ends = partial(rows.percentile_ends, target=number)
+                yield of(f"{name}_low", "percentile_low", lambda predictions: ends(value(predictions))[0])
+                yield of(f"{name}_high", "percentile_high", lambda predictions: ends(value(predictions))[1])
         if (drugs := self.drugs) is not None and own in drugs.targets:
             name = f"{target}_drug_percentile"
             yield of(name, "drugs", lambda predictions: drugs.percentiles(predictions.values[:, number], own))
-
-
-def percentile_end(rows: TrainingRows, target: int, side: int, predictions: Predictions) -> np.ndarray:
-    """The least or the greatest possible percentiles of the predictions of a target among its training labels."""
-    return rows.percentile_ends(predictions.values)[side, :, target]
 
 
 def chosen_endpoints(

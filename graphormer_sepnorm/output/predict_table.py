@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from itertools import compress, takewhile, zip_longest
+from itertools import chain, compress, takewhile, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,7 @@ FAMILIAR = re.compile("|".join([re.escape(OTHER_CONDITIONS), MISSING_CONDITION.p
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
 SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
 DISTANCE_DECIMALS = 2
+REMARKS = ("unfamiliar", "below_zero", "missing_conditions")
 MEASURED = (("nearest",), ("nearest_bound",))  # last parts of the places of labels of the nearest molecule
 PERCENTILES = ("percentile", "percentile_low", "percentile_high")
 
@@ -68,48 +69,40 @@ def predict_table(
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS | {".xlsx": partial(ExcelWriter, about=[*about, *columns.about])}
     writers = writers if meanings is None else {".csv": partial(TextWriter, predicted=columns, meanings=meanings)}
-    remarks = {
-        "unfamiliar": columns.unfamiliar,
-        "below_zero": columns.below_zero,
-        "missing_conditions": columns.missing,
-    }
-    written = (source, out, reading, options, writers, columns.is_whole, watch, remarks)
+    written = (source, out, reading, options, writers, columns.is_whole, watch, columns.remarks)
     result = write_table(columns.reader, columns.all, columns.cells, *written)
     unfamiliar = result["unfamiliar"].get("rows", 0) if any(model.trust for model in parts_of(predictor)) else None
-    counted = {name: dict(result[name]) for name in ("below_zero", "missing_conditions")}
-    return {**result, "unfamiliar": unfamiliar, **counted}
+    return {**result, **{name: dict(result[name]) for name in REMARKS}, "unfamiliar": unfamiliar}
 
 
 @dataclass(frozen=True)
 class CountedColumns(PredictionColumns):
     """The columns of predictions, with counts of rows that deserve a remark."""
 
-    unfamiliar: Counter[str] = field(default_factory=Counter)  # of "rows" with a warning
-    below_zero: Counter[str] = field(default_factory=Counter)  # values by column whose training labels are above 0
-    missing: Counter[str] = field(default_factory=Counter)  # rows by the sentence on a condition
+    # "unfamiliar": "rows" with a warning; "below_zero": values by column whose training labels are above 0;
+    # "missing_conditions": rows by the sentence on a condition
+    remarks: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in REMARKS})
 
     def cells(self, predictions: Predictions, errors: list[str]) -> list[Cells]:
-        self.missing.update(missing_conditions(predictions.warnings, errors))
+        self.remarks["missing_conditions"].update(missing_conditions(predictions.warnings, errors))
         warnings = zip(*(each.warnings for each in predictions.parts or [predictions]), strict=True)
         pairs = zip(warnings, errors, strict=True)
-        self.unfamiliar["rows"] += sum(
+        self.remarks["unfamiliar"]["rows"] += sum(
             not error and any(FAMILIAR.sub("", text).strip() for text in texts) for texts, error in pairs
         )
         cells = super().cells(predictions, errors)
         for column, each in zip(self.all, cells, strict=True):
             if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):
-                self.below_zero[column.name] += int((np.asarray(each) < 0).sum())
+                self.remarks["below_zero"][column.name] += int((np.asarray(each) < 0).sum())
         return cells
 
     @cached_property
     def positive(self) -> set[str]:
         """The targets of a regression, other than logarithms, whose training labels are all above 0."""
-        names = set()
-        for part in self.parts:
-            if part.model.trust and (rows := part.model.trust.rows) is not None and not part.of_classes:
-                is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
-                names |= set(compress(part.labels, is_plain))
-        return names
+        trusts = [(part, part.model.trust) for part in self.parts if not part.of_classes]
+        known = [(part, trust.rows.positive) for part, trust in trusts if trust and trust.rows]
+        targets = (zip_longest(part.labels, own, part.model.scales) for part, own in known)
+        return {label for label, own, scale in chain.from_iterable(targets) if own and not scale}
 
 
 class TextWriter(TableWriter):
@@ -125,10 +118,9 @@ class TextWriter(TableWriter):
     ):
         self.columns = predicted.all
         self.id_place = columns.index(id_column) if (id_column := id_column_among(columns)) else None
-        self.of_classes = {target for part in predicted.parts if part.of_classes for target in part.labels}
-        self.adding_up = {
-            target for part in predicted.parts if TASKS[part.model.kind].adds_up for target in part.labels
-        }
+        kinds = [(TASKS[part.model.kind], target) for part in predicted.parts for target in part.labels]
+        self.of_classes = {target for task, target in kinds if task.predicts_probabilities}
+        self.adding_up = {target for task, target in kinds if task.adds_up}
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(predicted.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
         self.groups = groups_of(meanings)
@@ -247,12 +239,11 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
         try:
             read_smiles(text)
         except InputError as error:
+            why = f"{text} is neither a file nor readable as SMILES: {error}"
             if CONDITION.match(text):
                 why = f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
             elif near := similar_file(text):
                 why = f"there is no file {text}; did you mean {near}?"
-            else:
-                why = f"{text} is neither a file nor readable as SMILES: {error}"
             raise InputError(why) from None
     return list(arguments[: -len(smiles)]), smiles
 

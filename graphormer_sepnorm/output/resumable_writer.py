@@ -172,11 +172,10 @@ def write_table(
     make_writer, resume = find_output_writer(out, writers), reading.resume
     of_input, names = (reading.smiles_column, reading.delimiter, reading.sheet), [column.name for column in columns]
     counts = {"errors": Counter[str](), **(remarks or {})}
-    is_read_again = isinstance(source, str) and is_file(source)
-    all_rows = partial(rows_of, str(source), *of_input) if is_read_again else None
+    all_rows = partial(rows_of, source, *of_input) if isinstance(source, str) and is_file(source) else None
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
-    if resume and not is_read_again:
+    if resume and all_rows is None:
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from numbers import Real
 from typing import Annotated
 
@@ -118,9 +119,9 @@ class ClassSets:
     def texts(self, group: int, probability: np.ndarray, confidence: float, names: Sequence[str]) -> list[str]:
         """The sets of M molecules for a group, as the joined names of classes; "" without a prediction."""
         held = self.holds_of(group, by_class(probability, self.scores.shape[1])[:, group], confidence)
-        return [
-            SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in held.tolist()
-        ]
+        rows = list(map(tuple, held.tolist()))
+        texts = {row: SEPARATOR.join(compress(names, row)) for row in set(rows)}
+        return [texts[row] for row in rows]
 
     def fits(self, targets: int) -> bool:
         """Whether they can be those of so many targets."""

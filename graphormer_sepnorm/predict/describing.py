@@ -11,10 +11,12 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.properties import PROPERTIES, basic_properties, find_alerts
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.options import Answers
-from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
+from graphormer_sepnorm.predict.subsets import subsets_of
 from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.traits import Traits, attempt, strange, traits_of_all
 from graphormer_sepnorm.runs.numbers import counted, significant
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
@@ -32,20 +34,17 @@ class Describer:
     def __init__(self, model: PredictingModel, answers: Answers, measured: Mapping[str, np.ndarray] | None = None):
         self.model, self.answers = model, answers
         self.domain = model.trust.domain if answers.domain and model.trust else None
-        own = {label: np.flatnonzero(rows) for label, rows in (measured or {}).items() if not rows.all()}
-        self.rows_of = {label: rows for label, rows in own.items() if len(rows)}
-        self.domain_of: dict[str, Domain] = {}
+        own = (measured or {}).items() if self.domain else ()
+        self.rows_of = {label: np.flatnonzero(rows) for label, rows in own if rows.any() and not rows.all()}
         if self.domain:
             _ = self.domain.usual_similarity  # computed once, before other processes start
+            self.subsets = subsets_of(self.domain, list(self.rows_of.values()))
         self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
-        self.asked_conditions = model.asked_conditions
+        self.asked_conditions, self.ready = model.asked_conditions, model.ready
 
     def compute(self, molecules: Molecules) -> Predictions:
         molecules = self.ready(molecules)
         return self.predictions(molecules, computed(molecules, self.outputs))
-
-    def ready(self, molecules: Molecules) -> Molecules:
-        return self.model.ready(molecules)
 
     @property
     def outputs(self) -> list[Output]:
@@ -58,14 +57,12 @@ class Describer:
         embeddings = outputs[count] if len(outputs) > count else None
         described = self.model.predictions(molecules, outputs[:count])
         if self.domain:
-            assert self.model.trust is not None
-            matches = same_conditions(self.model.trust.rows, conditions_of(molecules))
-            nearness, within = nearness_to(
-                self.domain, molecules.mols, embeddings, matches, tuple(self.rows_of.values())
-            )
+            known = self.model.trust.rows if self.model.trust else None
+            matches = same_conditions(known, conditions_of(molecules))
+            nearest = (self.domain, molecules.mols, embeddings, matches, tuple(self.rows_of.values()))
+            nearness, within = nearness_to(*nearest)
             warnings = self.domain.add_unlike(described.warnings, nearness.similarity)
-            unlike = map(self.unlike_some, molecules.mols, within, warnings)
-            warnings = joined(warnings, list(unlike))
+            warnings = joined(warnings, list(map(self.unlike_some, traits_of_all(molecules), within, warnings)))
             warnings = joined(warnings, under_other_conditions(nearness, matches))
             described = replace(described, nearness=nearness, warnings=warnings)
         mols, limits = molecules.mols, self.model.assay_limits
@@ -75,19 +72,24 @@ class Describer:
             if target in limits
         }
         alerts = ["; ".join(attempt(find_alerts, mol) or []) for mol in mols] if self.answers.alerts else None
-        properties = properties_of(mols) if self.answers.properties else None
-        return replace(described, limit_words=words, alerts=alerts, properties=properties)
+        if self.answers.properties:
+            nothing = np.full(len(PROPERTIES), np.nan)
+            rows = (attempt(basic_properties, mol) for mol in mols)
+            numbers = np.array([nothing if row is None else row for row in rows]).reshape(-1, len(PROPERTIES))
+            described = replace(described, properties=numbers)
+        return replace(described, limit_words=words, alerts=alerts)
 
-    def unlike_some(self, mol: Chem.Mol | None, similar: np.ndarray, warning: str) -> str:
+    def unlike_some(self, traits: Traits | None, similar: np.ndarray, warning: str) -> str:
         """A warning for the targets whose own training molecules a molecule is unlike, with ``similar`` ones [T]."""
-        targets: dict[str, list[str]] = {}
-        for label, similarity in zip(self.rows_of, similar.tolist(), strict=True):
-            if self.domain and mol is not None and similarity < self.domain.usual_similarity:
-                own = self.domain_of.get(label) or self.domain.of_rows(self.rows_of[label])
-                self.domain_of[label] = own
-                unlike = ["No training molecule is similar."] * (similarity < own.usual_similarity)
-                for sentence in [*own.strange(mol), *unlike]:
-                    targets.setdefault(sentence, []).append(label)
+        assert self.domain is not None
+        labels, targets = list(self.rows_of), dict[str, list[str]]()
+        if traits is None:
+            return ""
+        for place in np.flatnonzero(similar < self.domain.usual_similarity).tolist():
+            subset = self.subsets[place]
+            unlike = ["No training molecule is similar."] * bool(similar[place] < subset.usual_similarity)
+            for sentence in [*strange(traits, subset), *unlike]:
+                targets.setdefault(sentence, []).append(labels[place])
         new = {sentence: labels for sentence, labels in targets.items() if sentence.rstrip(".") not in warning}
         return " ".join(f"{some_of(labels)}: {sentence}" for sentence, labels in new.items())
 
@@ -152,13 +154,6 @@ def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
     if limit.side == "more":
         return "near the upper limit of the assay: read as at least" if value >= limit.value else ""
     return "near the lower limit of the assay: read as at most" if value <= limit.value else ""
-
-
-def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
-    """The ``PROPERTIES`` of molecules: float64 [M, P]; NaN for molecules that could not be read."""
-    nothing = np.full(len(PROPERTIES), np.nan)
-    rows = [attempt(basic_properties, mol) for mol in mols]
-    return np.array([nothing if row is None else row for row in rows]).reshape(-1, len(PROPERTIES))
 
 
 def measured_unit(scale: Scale, description: str) -> str:

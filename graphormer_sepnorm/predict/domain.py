@@ -1,30 +1,29 @@
 """N training molecules of a model, and how M others compare with them; embeddings have the width D."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import torch
 from rdkit import Chem
-from rdkit.Chem import rdqueries
 
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
-from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
-from graphormer_sepnorm.chem.standardize import NONMETALS, is_doubtful
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.standardize import is_doubtful
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.traits import RARITIES, Traits, attempt, strange, symbol_of, traits_of, traits_of_all
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.system.workers import in_chunks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
 MISSING_CONDITION = re.compile(r"The condition .*? is missing and read as .*?\.(?=\s|$)")
 ALIKE = 0.99  # similarity of another molecule with the same fingerprint, which has no counts
@@ -32,29 +31,7 @@ MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all training molecules: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
-RADICAL = rdqueries.NumRadicalElectronsGreaterQueryAtom(0)  # queries are ten times as fast as loops in Python
 ATOM = re.compile(r"\[\d*(?!H[+-]?\])([A-Za-z][a-z]?)|(Cl|Br|[BCNOPSFIbcnops])")  # of a SMILES
-UNUSUAL_BOND = Chem.MolFromSmarts("*~;!-;!=;!#;!:*")
-Found = TypeVar("Found")
-
-
-# Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
-RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
-    "a radical": (
-        lambda mol: (
-            len(atoms := mol.GetAtomsMatchingQuery(RADICAL)) > 0
-            and any(atom.GetAtomicNum() in NONMETALS for atom in atoms)
-        ),
-        re.compile(r"\[(?!nH\]|C@@?H?\]|[NOS][+-]\]|NH[23]\+\]|Na\+\]|[A-Z][a-z]?-\])|\^\d"),  # not of usual atoms
-    ),
-    "a bond of unknown order (~)": (
-        lambda mol: (
-            mol.HasSubstructMatch(UNUSUAL_BOND) and any(bond.GetBondType() in UNKNOWN_ORDERS for bond in bonds_of(mol))
-        ),
-        re.compile("~|H:"),
-    ),
-    "centres of racemic or relative stereo": (lambda mol: len(mol.GetStereoGroups()) > 0, re.compile(r"[&o]\d+:")),
-}
 
 
 @dataclass(frozen=True)
@@ -77,29 +54,34 @@ class Domain:
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
 
     @cached_property
-    def rows_by_atoms(self) -> dict[str, list[int]]:
+    def rows_by_atoms(self) -> dict[tuple, list[int]]:
         """The numbers of the training molecules by their ``heavy_atoms``."""
-        rows: dict[str, list[int]] = {}
+        rows = defaultdict[tuple, list[int]](list)
         for row, text in enumerate(self.smiles):
-            rows.setdefault(heavy_atoms(text), []).append(row)
+            rows[heavy_atoms(text)].append(row)
         return rows
 
     def of_rows(self, rows: np.ndarray) -> "Domain":
         """That of some of the training molecules; the charges, also of their atoms, stay those of all."""
         embeddings = self.embeddings[rows] if len(self.embeddings) else self.embeddings
+        some = replace(self, bits=self.bits[rows], embeddings=embeddings)
         if not len(self.text):
-            return replace(self, bits=self.bits[rows], embeddings=embeddings)
+            return some
         smiles = [self.smiles[row] for row in rows.tolist()]
-        heavy = [heavy_atoms(text).split() for text in smiles]
-        atoms, elements = np.quantile(list(map(len, heavy)), (0, 1)).astype(int), {"H"}.union(*heavy)
+        heavy = list(map(heavy_atoms, smiles))
+        elements = {"H"}.union(symbol for each in set(heavy) for symbol, _ in each)
         kinds = self.kinds[[symbol_of(number) in elements for number, _ in self.kinds.tolist()]]
-        text = np.frombuffer("\n".join(smiles).encode(errors="replace"), np.uint8)
-        return replace(self, bits=self.bits[rows], kinds=kinds, atoms=atoms, embeddings=embeddings, text=text)
+        atoms = np.quantile(list(map(num_atoms, heavy)), (0, 1)).astype(int)
+        return replace(some, kinds=kinds, atoms=atoms, text=as_bytes(smiles, "replace"))
 
     def knows(self, mol: Chem.Mol) -> bool:
         """Whether a molecule is a training molecule, by its ``molecule_key``; False where these were not kept."""
         rows, key = self.rows_by_atoms.get(heavy_atoms(Chem.MolToSmiles(mol)), []), molecule_key(mol)
         return any(self.smiles[row] and molecule_key(self.smiles[row]) == key for row in rows)
+
+    @cached_property
+    def known_kinds(self) -> frozenset[tuple[int, int]]:
+        return frozenset(map(tuple, self.kinds.tolist()))
 
     @cached_property
     def knows_mixtures(self) -> bool:
@@ -149,12 +131,9 @@ class Domain:
     def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
         """M warnings, followed by a sentence where the similarity [M] is below the usual one; NaN is not."""
         usual = self.usual_similarity
-        sentence = (
-            "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.3f}; for {:.0f} % of "
-            "training molecules it is {:.3f} or more."
-        )
-        unlike = [sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity]
-        return joined(warnings, unlike)
+        beginning = "No training molecule is similar: the Tanimoto similarity to the nearest one is"
+        most = f"for {100 * (1 - UNUSUAL):.0f} % of training molecules it is {usual:.3f} or more."
+        return joined(warnings, [f"{beginning} {each:.3f}; {most}" if each < usual else "" for each in similarity])
 
     def nearest_rows(
         self,
@@ -181,11 +160,11 @@ class Domain:
             alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
             if len(alike) > 1 and (mol := mols[number]):
                 atoms = mol.GetNumHeavyAtoms()
-                far = [abs(len(heavy_atoms(self.smiles[row]).split()) - atoms) for row in alike]
+                far = [abs(num_atoms(heavy_atoms(self.smiles[row])) - atoms) for row in alike]
                 other = [matches is not None and not matches(number, row) for row in alike]
                 alike = [row for *_, row in sorted(zip(other, far, alike, strict=True))]
             if subsets:
-                within[number] = np.maximum.reduceat(compared[members], starts)
+                within[number] = np.maximum.reduceat(compared.take(members), starts)
             known = alike if largest == 1 and self.smiles[alike[0]] else []
             same = [row for row in known if is_same_molecule(mols[number], self.smiles[row])]
             rows[number] = [*same, *alike][0]
@@ -194,44 +173,15 @@ class Domain:
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
-        return [" ".join(attempt(self.strange, molecule) or []) for molecule in molecules]
+        return self.sentences([attempt(traits_of, molecule) for molecule in molecules])
+
+    def sentences(self, traits: Iterable[Traits | None]) -> list[str]:
+        return ["" if each is None else " ".join(strange(each, self)) for each in traits]
 
     def warnings_on(self, molecules: Molecules) -> list[str]:
         """As ``warnings``, each after the sentence on the parts that standardization removed."""
-        warnings = self.warnings(molecules.mols)
+        warnings = self.sentences(traits_of_all(molecules))
         return joined(molecules.reductions, warnings) if molecules.reductions else warnings
-
-    def strange(self, mol: Chem.Mol) -> list[str]:
-        """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
-        kinds, usual, warnings = atom_kinds(mol), {(number, charge) for number, charge in self.kinds.tolist()}, []
-        elements = {number for number, _ in usual}
-        if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
-            parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
-            warnings.append(
-                f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one."
-            )
-        if new := sorted({number for number, _ in kinds} - elements):  # hydrogens are atoms only where they are drawn
-            words = (
-                "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number) for number in new
-            )
-            warnings.append(f"No training molecule contains {' or '.join(words)}.")
-        warnings += [
-            f"No training molecule contains {symbol_of(number)} with {charge_words(charge)}."
-            for number, charge in sorted(kinds - usual)
-            if number in elements
-        ]
-        rare = [words for words, (has, _) in RARITIES.items() if has(mol) and words not in self.known_rarities]
-        warnings += [f"The molecule has {words}; no training molecule has." for words in rare]
-        atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
-        if not fewest <= atoms <= most:
-            heavy = f"{atoms} heavy atom{'s' * (atoms != 1)}"
-            warnings.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
-        charge, (lowest, highest) = Chem.GetFormalCharge(mol), self.charges.tolist()
-        if not lowest <= charge <= highest:
-            several = f"charges from {lowest:+d} to {highest:+d}".replace("+0", "0")
-            known_charges = several if lowest < highest else charge_words(lowest)
-            warnings.append(f"The molecule has {charge_words(charge)}; training molecules have {known_charges}.")
-        return warnings
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
         """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for NaN."""
@@ -243,14 +193,6 @@ class Domain:
         nearest = [torch.cdist(some, training).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
         distances[readable] = torch.cat(nearest).numpy()
         return distances
-
-
-def attempt(describe: Callable[[Chem.Mol], Found], molecule: Molecule) -> Found | None:
-    """A description of a molecule; None if it cannot be read or RDKit fails on it."""
-    try:
-        return describe(molecule_of(molecule))
-    except InputError:
-        return None
 
 
 def is_in_training(similarity: float | None, nearest: str | None, warning: str = "") -> bool:
@@ -276,22 +218,16 @@ def is_same_molecule(*molecules: Molecule) -> bool:
 
 
 @lru_cache(MAX_REFERENCES)
-def heavy_atoms(smiles: str) -> str:
-    """The heavy atoms of a SMILES, the same for all its spellings and tautomers."""
-    return " ".join(sorted(bracket.title() or symbol.title() for bracket, symbol in ATOM.findall(smiles.split(" ")[0])))
+def heavy_atoms(smiles: str) -> tuple[tuple[str, int], ...]:
+    """The heavy atoms of a SMILES by element, with their numbers; the same for all its spellings and tautomers."""
+    counts = Counter[str]()
+    for (bracket, symbol), count in Counter(ATOM.findall(smiles.split(" ")[0])).items():
+        counts[(bracket or symbol).title()] += count
+    return tuple(sorted(counts.items()))
 
 
-def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
-    """Atomic number and charge of the atoms."""
-    return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in atoms_of(mol)}
-
-
-def symbol_of(number: int) -> str:
-    return Chem.GetPeriodicTable().GetElementSymbol(number)
-
-
-def charge_words(charge: int) -> str:
-    return f"a charge of {charge:+d}" if charge else "no charge"
+def num_atoms(heavy: tuple[tuple[str, int], ...]) -> int:
+    return sum(count for _, count in heavy)
 
 
 def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:
@@ -305,19 +241,16 @@ def evenly(count: int, most: int) -> np.ndarray:
 
 
 class Look(NamedTuple):
-    """A molecule that is learnt from, as it is remembered: packed fingerprint, ``atom_kinds``, heavy atoms, charge."""
+    """A molecule that is learnt from, as it is remembered."""
 
-    bits: np.ndarray
-    kinds: frozenset[tuple[int, int]]
-    atoms: int
-    charge: int
+    bits: np.ndarray  # packed fingerprint
+    traits: Traits
 
 
 def look_at(mol: Chem.Mol) -> Look:
     """Looks at a molecule; raises InputError if RDKit fails on it."""
     with one_molecule():
-        bits = packed(morgan_bits(mol))
-        return Look(bits, frozenset(atom_kinds(mol)), mol.GetNumHeavyAtoms(), Chem.GetFormalCharge(mol))
+        return Look(packed(morgan_bits(mol)), traits_of(mol))
 
 
 def fit_domain(
@@ -329,18 +262,22 @@ def fit_domain(
     if looks is None:
         looks = [look_at(read_smiles(text)) for text in smiles]
     kept = evenly(len(smiles), MAX_REFERENCES)
-    kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
-    sizes = np.array([(look.atoms, look.charge) for look in looks], np.int64)
+    kinds = frozenset[tuple[int, int]]().union(*(look.traits.kinds for look in looks))
+    sizes = np.array([(look.traits.atoms, look.traits.charge) for look in looks], np.int64)
     atoms, charges = np.stack([sizes.min(axis=0), sizes.max(axis=0)], axis=1)
-    lines = "\n".join(" ".join(smiles[row].split()) for row in kept)
+    lines = [" ".join(smiles[row].split()) for row in kept]
     return Domain(
         np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
         atoms,
         charges,
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
-        np.frombuffer(lines.encode(errors="surrogateescape"), np.uint8),
+        as_bytes(lines, "surrogateescape"),
     )
+
+
+def as_bytes(lines: Iterable[str], errors: str) -> np.ndarray:
+    return np.frombuffer("\n".join(lines).encode(errors=errors), np.uint8)
 
 
 def missing_conditions(warnings: Iterable[str], errors: Iterable[str]) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -33,10 +34,14 @@ class Intervals:
     # [T, T], as ``error_correlation``; empty if unknown
     correlation: Annotated[np.ndarray, Stored(np.float64, 2)] = field(default_factory=lambda: np.empty((0, 0)))
 
-    @property
+    @cached_property
     def counts(self) -> np.ndarray:
         """How many molecules of calibration have a label: int64 [T]."""
         return np.sum(~np.isnan(self.scores), axis=0)
+
+    def of_target(self, target: int) -> "Intervals":
+        """Those of one of the targets."""
+        return Intervals(self.scores[:, [target]], self.offset[[target]])
 
     def half_widths(self, confidence: float, spread: np.ndarray) -> np.ndarray:
         """Half the widths of intervals, float64 [M, T], from the standard deviation over models; NaN for NaN."""

@@ -95,10 +95,8 @@ class SideBySide:
         return self.labelled([facts_of(model) for model in self.part_models])
 
     def labelled(self, values: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
-        named = (
-            (self.labels[part][number], part, self.part_models[part].targets[number]) for part, number in self.places
-        )
-        return {label: values[part][target] for label, part, target in named if target in values[part]}
+        named = ((values[part], self.part_models[part].targets[at], self.labels[part][at]) for part, at in self.places)
+        return {label: of_part[target] for of_part, target, label in named if target in of_part}
 
     def owner(self, label: str | None) -> tuple[int, str]:
         """The number of the model that has a target, None: the first one, and its name there; raises InputError."""
@@ -120,11 +118,11 @@ class SideBySide:
 
     @property
     def digest(self) -> str:
-        facts = (
-            (each.name, each.model.featurizer, each.model.digest, each.drugs and each.drugs.digest)
+        lines = (
+            f"{each.name} {each.model.featurizer} {each.model.digest} {each.drugs and each.drugs.digest}"
             for each in self.parts
         )
-        return hashlib.sha256("\n".join(" ".join(map(str, each)) for each in facts).encode()).hexdigest()
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     @property
     def embedder(self) -> Embedder:
@@ -171,9 +169,7 @@ class SideBySide:
 
     def under(self, conditions: Mapping[str, object]) -> "SideBySide":
         """Each model under those of the conditions that it has; raises InputError for one that no model has."""
-        conditions_of_parts = [
-            {*model.asked_conditions.columns, *model.asked_conditions.given} for model in self.part_models
-        ]
+        conditions_of_parts = list(map(names_of_conditions, self.part_models))
         names = sorted(set().union(*conditions_of_parts))
         if unknown := [name for name in conditions if name not in names]:
             has = f"their conditions are {', '.join(names)}" if names else "they read none"
@@ -216,23 +212,24 @@ class SideBySide:
     def ready_for_each(self, molecules: Molecules) -> list[Molecules]:
         """The molecules as each model reads them, with its conditions."""
         read, ready = {self.featurizer: molecules}, []
-        names = self.asked_conditions.columns
         for model, reader in zip(self.part_models, self.each_reader, strict=True):
             if model.featurizer not in read:
                 read[model.featurizer] = read_molecules(model.featurizer, molecules.smiles)
-            conditions = [
-                tuple(row[names.index(name)] for name in model.asked_conditions.columns) for row in molecules.conditions
-            ]
+            conditions = [self.conditions_for(model, row) for row in molecules.conditions]
             ready.append(reader.ready(replace(read[model.featurizer], conditions=conditions)))
         return ready
 
     def sample_for(self, part: int, sample: Sample | str) -> Sample | str:
         """A molecule with those of its conditions that a model reads."""
-        own, names = self.parts[part].model.asked_conditions.columns, self.asked_conditions.columns
         if not isinstance(sample, Sample):
             return sample
-        conditions = tuple(sample.conditions[names.index(name)] for name in own)
-        return Sample(sample.smiles, conditions) if own else str(sample.smiles)
+        conditions = self.conditions_for(self.part_models[part], sample.conditions)
+        return Sample(sample.smiles, conditions) if conditions else str(sample.smiles)
+
+    def conditions_for(self, model: PredictingModel, values: Sequence[str]) -> tuple[str, ...]:
+        """Those of the conditions of a molecule that a model reads."""
+        known = dict(zip(self.asked_conditions.columns, values, strict=True))
+        return tuple(known[name] for name in model.asked_conditions.columns)
 
     def joined(self, parts: list[Predictions]) -> Predictions:
         """The predictions of the models as one; values and spread are [M, T]."""
@@ -277,11 +274,13 @@ def by_target(model: PredictingModel, facts_of: Callable[[PredictingModel], Mapp
     return model.by_target(facts_of) if isinstance(model, SideBySide) else dict(facts_of(model))
 
 
+def names_of_conditions(model: PredictingModel) -> set[str]:
+    return {*model.asked_conditions.columns, *model.asked_conditions.given}
+
+
 def have_same_domain(one: PredictingModel, other: PredictingModel) -> bool:
     """Whether two models learnt from the same molecules, both without conditions."""
-    if one.trust is None or other.trust is None:
-        return False
-    if any({*model.asked_conditions.columns, *model.asked_conditions.given} for model in (one, other)):
+    if one.trust is None or other.trust is None or names_of_conditions(one) or names_of_conditions(other):
         return False
     first, second = one.trust.domain, other.trust.domain
     names = ("bits", "kinds", "text", *(["embeddings"] if len(second.embeddings) else []))

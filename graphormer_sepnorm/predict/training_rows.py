@@ -112,27 +112,22 @@ class TrainingRows:
             shares.append((float(values[counts.argmax()]), float(counts.max() / len(labels))) if is_frequent else None)
         return shares
 
-    def percentiles(self, values: np.ndarray) -> np.ndarray:
-        """Percentiles of values [M, T] among the labels: float64 [M, T], in the middle of ``percentile_ends``."""
-        return self.percentile_ends(values).mean(axis=0)
+    def percentiles(self, values: np.ndarray, target: int) -> np.ndarray:
+        """Percentiles of values [M] among the labels of a target: [M], in the middle of ``percentile_ends``."""
+        return self.percentile_ends(values, target).mean(axis=0)
 
-    def percentile_ends(self, values: np.ndarray) -> np.ndarray:
-        """The least and greatest possible percentiles of values [M, T] among the labels: float64 [2, M, T].
+    def percentile_ends(self, values: np.ndarray, target: int) -> np.ndarray:
+        """The least and greatest possible percentiles of values [M] among the labels of a target: float64 [2, M].
 
         Equal labels count half. A censored label may be on either side of a value that its bound does not exclude.
         """
-        ends = np.full((2, *values.shape), np.nan)
-        for target, labels in enumerate(self.sorted_labels):
-            predicted = ~np.isnan(values[:, target])
-            value = values[predicted, target]
-            least, most = self.sorted_bounds[target]
-            first, last = np.searchsorted(labels, value), np.searchsorted(labels, value, "right")
-            below = (first + last) / 2 + np.searchsorted(most, value, "right")
-            above = len(labels) - (first + last) / 2 + len(least) - np.searchsorted(least, value)
-            total = len(labels) + len(least) + len(most)
-            with np.errstate(invalid="ignore"):
-                ends[:, predicted, target] = 100 * np.stack([below, total - above]) / np.float64(total)
-        return ends
+        labels, (least, most) = self.sorted_labels[target], self.sorted_bounds[target]
+        below = (np.searchsorted(labels, values) + np.searchsorted(labels, values, "right")) / 2
+        above = len(labels) - below + len(least) - np.searchsorted(least, values)
+        total = len(labels) + len(least) + len(most)
+        with np.errstate(invalid="ignore"):
+            ends = 100 * np.stack([below + np.searchsorted(most, values, "right"), total - above]) / np.float64(total)
+        return np.where(np.isnan(values), np.nan, ends)
 
     def best(self, target: int, minimize: bool) -> float:
         """The best label of a target, or the bound that the label of a molecule is better than; NaN without labels."""

@@ -60,11 +60,10 @@ def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
 def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
     """Reads the arrays of a file, which may hold none of it; raises InputError if they are damaged."""
     names = [field.name for field in fields(Trust)]
-    parts = {name: read_part(kind, PREFIX + name, arrays, path) for name, kind in zip(names, KINDS, strict=True)}
-    if not any(parts.values()):
+    parts = [read_part(kind, PREFIX + name, arrays, path) for name, kind in zip(names, KINDS, strict=True)]
+    if not any(parts):
         return None
-    trust = Trust(**parts)
-    if parts["domain"] is None or not fits_together(trust):
+    if (trust := Trust(*parts)).domain is None or not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")
     return trust
 
@@ -72,12 +71,11 @@ def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
 def fits_together(trust: Trust) -> bool:
     domain, intervals, calibration = trust.domain, trust.intervals, trust.calibration
     return bool(
-        len(domain.bits)
-        and domain.bits.shape[1] == SIZE // 8
+        domain.bits.shape == (len(domain.smiles), SIZE // 8)
+        and len(domain.bits)
         and domain.kinds.shape[1] == 2
         and domain.atoms.shape == domain.charges.shape == (2,)
         and len(domain.embeddings) in (0, len(domain.bits))
-        and len(domain.smiles) == len(domain.bits)
         and (trust.rows is None or trust.rows.fits(len(domain.bits)))
         and (intervals is None or (len(intervals.scores) and intervals.scores.shape[1:] == intervals.offset.shape))
         and (intervals is None or intervals.correlation.shape in ((0, 0), 2 * intervals.offset.shape))

@@ -238,5 +238,5 @@ def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():
     missing = "The condition pH is missing and read as 7.25, the median."
     for part in (values[:3], values[3:]):
         columns.cells(Predictions(part, 0 * part, [""] * len(part), [missing] * len(part)), [""] * len(part))
-    assert columns.below_zero == {"a": 1, "a_low": 2}
-    assert columns.missing == {missing: 4} and columns.unfamiliar["rows"] == 0
+    counts = {"unfamiliar": {"rows": 0}, "below_zero": {"a": 1, "a_low": 2}, "missing_conditions": {missing: 4}}
+    assert columns.remarks == counts

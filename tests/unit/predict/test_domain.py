@@ -11,6 +11,9 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict import domain as domains
 from graphormer_sepnorm.predict.domain import Domain, fit_domain, is_same_molecule
+from graphormer_sepnorm.predict.subsets import subsets_of
+from graphormer_sepnorm.predict.traits import strange, traits_of
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 
 SMALL = "The molecule has 1 heavy atom; training molecules have 3 to 13."
 CHARGED = "The molecule has a charge of +1; training molecules have charges from -1 to 0."
@@ -56,6 +59,21 @@ def test_of_equal_fingerprints_the_nearest_has_as_many_heavy_atoms():
     assert similarity.tolist() == [0.99, 0.99] and rows.tolist() == [1, 0]
     assert within.tolist() == [[1, 0], [1, 0]]
     assert domain.of_rows(np.array([0, 3])).atoms.tolist() == [6, 12]
+
+
+def test_facts_on_the_molecules_of_each_endpoint_are_computed_once(domain, tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    rows = [np.array([0, 1]), np.array([0, 2, 3])]
+    small, large = found = subsets_of(domain, rows)
+    (file,) = tmp_path.iterdir()
+    with monkeypatch.context() as patch:
+        patch.delattr(Domain, "of_rows")
+        assert subsets_of(domain, rows) == found
+    benzoate = traits_of(read_smiles(SMILES[2]))
+    assert strange(benzoate, small)[0] == "The molecule has 9 heavy atoms; training molecules have 3 to 3."
+    assert strange(benzoate, large) == [] and large.usual_similarity == domain.of_rows(rows[1]).usual_similarity
+    file.write_bytes(file.read_bytes()[:-9])
+    assert subsets_of(domain, rows) == found, "a damaged file is replaced"
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2
 
 def test_percentiles_by_hand():
     """Of 1, 2, 2, 3: one label and half of two are below 2."""
-    values = np.array([[0.0, 1], [2, 1], [2.5, 1], [3, 1], [9, 1], [np.nan, 1]])
-    found = TrainingRows.of(LABELS).percentiles(values)
-    assert found[:5, 0].tolist() == [0, 50, 75, 87.5, 100] and np.isnan(found[5, 0])
-    assert np.isnan(found[:, 1]).all()
+    rows, values = TrainingRows.of(LABELS), np.array([0.0, 2, 2.5, 3, 9, np.nan])
+    np.testing.assert_array_equal(rows.percentiles(values, 0), [0, 50, 75, 87.5, 100, np.nan])
+    assert np.isnan(rows.percentiles(values, 1)).all()
 
 
 def test_censored_labels_count_in_percentiles_where_they_can_be_compared():
@@ -21,19 +20,19 @@ def test_censored_labels_count_in_percentiles_where_they_can_be_compared():
     nan, inf = np.nan, np.inf
     labels = np.array([nan, nan, nan, nan, 6, 7])[:, None]
     bounds = np.array([[-inf, 5], [-inf, 5], [-inf, 9], [8, inf], [-inf, inf], [-inf, inf]])[:, None]
-    found = TrainingRows.of(labels, bounds).percentiles(np.array([[5.5], [4.0], [9.0]]))
-    assert found[:, 0].tolist() == pytest.approx([100 * 2.5 / 6, 100 * 1.5 / 6, 100 * 5.5 / 6])
-    ends = TrainingRows.of(labels, bounds).percentile_ends(np.array([[5.5], [4.0], [9.0], [6.0]]))[..., 0]
+    found = TrainingRows.of(labels, bounds).percentiles(np.array([5.5, 4.0, 9.0]), 0)
+    assert found.tolist() == pytest.approx([100 * 2.5 / 6, 100 * 1.5 / 6, 100 * 5.5 / 6])
+    ends = TrainingRows.of(labels, bounds).percentile_ends(np.array([5.5, 4.0, 9.0, 6.0]), 0)
     np.testing.assert_allclose(ends, np.array([[2, 0, 5, 2.5], [3, 3, 6, 3.5]]) * 100 / 6)
-    only = TrainingRows.of(np.full((1, 1), nan), np.array([[[-inf, 5]]])).percentiles(np.array([[4.0], [6.0]]))
-    assert only[:, 0].tolist() == [50, 100]
+    only = TrainingRows.of(np.full((1, 1), nan), np.array([[[-inf, 5]]])).percentiles(np.array([4.0, 6.0]), 0)
+    assert only.tolist() == [50, 100]
 
 
 def test_values_beyond_a_bound_are_not_above_all_labels():
     """Of 6, 7 and a third >8.30, 8.22 is above two thirds, and 8.32 possibly above the last."""
     bounds = np.array([[-np.inf, np.inf], [-np.inf, np.inf], [8.3, np.inf]])[:, None]
     rows = TrainingRows.of(np.array([[6.0], [7], [np.nan]]), bounds)
-    assert rows.percentiles(np.array([[8.22], [8.32]]))[:, 0].tolist() == pytest.approx([200 / 3, 500 / 6])
+    assert rows.percentiles(np.array([8.22, 8.32]), 0).tolist() == pytest.approx([200 / 3, 500 / 6])
     assert (rows.best(0, minimize=False), rows.best(0, minimize=True)) == (8.3, 6)
     assert np.isnan(TrainingRows.of(np.full((2, 1), np.nan)).best(0, minimize=True))
 
