@@ -37,7 +37,7 @@ from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWrit
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter, Pairs
 from graphormer_sepnorm.tasks import TASKS
 
-# Warnings that say nothing about the training domain.
+# Warnings that say nothing about the domain.
 IGNORED = r"Read as \S+( \|.*?\|)?: the text after it was ignored\."
 FAMILIAR = re.compile("|".join([re.escape(OTHER_CONDITIONS), MISSING_CONDITION.pattern, IGNORED]))
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable

@@ -1,1 +1,1 @@
-"""Predictions of networks, and how far to trust them: intervals, calibration and the training domain."""
+"""Predictions of networks, and how far to trust them: intervals, calibration and the training molecules' domain."""

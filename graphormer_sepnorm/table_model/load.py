@@ -192,7 +192,7 @@ class LoadedModel:
                 DataFrame or a Series of pandas keeps its index.
             interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
             domain: add the nearest training molecule with its id, labels and similarity, as far as known, and a warning
-                if the molecule is unlike all of them.
+                if the molecule is outside their domain.
             alerts: add the names of structural alerts.
             properties: add basic properties such as ``MolWt``, ``MolLogP`` and ``TPSA``.
             smiles_column: SMILES column of a DataFrame; default: the column with one of the usual names, such as

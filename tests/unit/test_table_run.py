@@ -74,7 +74,7 @@ def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Traine
     assert "test label" not in report and "test molecule" not in report and "There are no test rows" in report
     assert "too good" not in report and "Lines: 90 %" not in report and report.count("of 60 training labels") == 20
     facts = describe_any(run.path)
-    assert "60 usable rows of" in report and "Limits of the training domain" in report and facts["digest"] in report
+    assert "60 usable rows of" in report and "Limits of the domain" in report and facts["digest"] in report
     assert (facts["test"], facts["out_of_fold"], facts["molecules"]) == (None, result["value"], 60)
     with pytest.raises(InputError, match="has no test molecules"):
         evaluate_table(run)

@@ -179,7 +179,7 @@ def about_models(models: list[str]) -> list[tuple[str, str]]:
 
 
 def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) -> Iterator[str]:
-    """Sentences on rows outside the training domain, values below 0, and a table without rows."""
+    """Sentences on rows outside the domain of the training molecules, values below 0, and a table without rows."""
     from graphormer_sepnorm.predict.side_by_side import SideBySide
 
     if rows := result["unfamiliar"]:
@@ -188,7 +188,7 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) 
         columns = "columns that end with warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         some = " of at least one target" if len(predictor.targets) > 1 else ""
-        yield f"{least}{count} outside the training domain{some}{where}"
+        yield f"{least}{count} outside the domain of the training molecules{some}{where}"
     yield from (f"{counted(rows, 'row')}: {sentence}" for sentence, rows in result["missing_conditions"].items())
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
         advice = "read them as small positive values, or train with --log10, which predicts no negative values"
@@ -274,9 +274,9 @@ def lines_on_suggestions(result: dict, asked: int, most_shown: int) -> Iterator[
         count = f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
         yield f"ranked last, with an element, a charge, a size or parts that no training molecule has: {count}"
     if result["unlike"]:
-        unlike = f"unlike all training molecules (Tanimoto similarity below {result['usual_similarity']:.2f})"
+        limit = f"Tanimoto similarity below {result['usual_similarity']:.2f}"
         count = f"{result['unlike']:,} of {suggested:,}; the column warning or similarity names them"
-        yield f"suggested molecules {unlike}, whose predictions are guesses: {count}"
+        yield f"suggested molecules outside the domain ({limit}), whose predictions are guesses: {count}"
     if suggested < asked:
         yield f"these are all: -n {asked:,} is more than the library has of new, readable molecules"
 

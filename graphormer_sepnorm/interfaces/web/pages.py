@@ -198,7 +198,7 @@ def is_measured(facts: ModelFacts, answer: MoleculePrediction, target: str) -> b
 
 
 def warning_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> str:
-    """The sentences on the training domain that apply to a target: without names of targets, or with its own.
+    """The sentences on the domain that apply to a target: without names of targets, or with its own.
 
     Of a text such as "A, B and 2 others: ...", each target after B may be meant.
     """
