@@ -45,6 +45,7 @@ ShownKind = Literal["class", "target", "nearest", "alerts", "smiles", "property"
 STANDINGS = "worse", "middle", "better"
 USUAL = "class", "target", "nearest", "alerts"
 OTHERS = "Other endpoints"  # those without a group
+AND_OTHERS = re.compile(r" and \d+ others?$")
 
 
 class View(BaseModel):
@@ -203,14 +204,15 @@ def warning_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> st
     Of a text such as "A, B and 2 others: ...", each target after B may be meant.
     """
     near = answer.models.get(facts.compared_by.get(target, ""), {"warning": answer.warning})
-    names = "|".join(map(re.escape, sorted(facts.targets, key=len, reverse=True)))
-    labels = rf"(?:^| )((?:{names})(?:, (?:{names}))*)( and \d+ others?)?: "
-    general, *parts = re.split(labels, FAMILIAR.sub("", str(near["warning"] or "")))
-    sentences, place = [general], facts.targets.index(target)
-    for named, others, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        places = [facts.targets.index(name) for name in re.findall(names, named)]
-        sentences += [text] * (place in places or bool(others and place > places[-1]))
-    return " ".join(map(str.strip, filter(None, sentences)))
+    told, place = [], facts.targets.index(target)
+    for sentence in FAMILIAR.sub("", str(near["warning"] or "")).split(". "):
+        names, _, text = sentence.strip().partition(": ")
+        named = AND_OTHERS.sub("", names).split(", ")
+        if not (text and set(named) <= set(facts.targets)):
+            told.append(sentence)
+        elif target in named or (AND_OTHERS.search(names) and place > facts.targets.index(named[-1])):
+            told.append(text)
+    return ". ".join(filter(None, map(str.strip, told)))
 
 
 def bar_of(facts: ModelFacts, answer: MoleculePrediction, target: str) -> Bar:

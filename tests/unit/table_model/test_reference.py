@@ -136,6 +136,6 @@ def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch
         np.testing.assert_array_equal(found.of(descriptor_values), whole.of(descriptor_values))
         np.testing.assert_array_equal(found.of(graphs).x, whole.of(graphs).x)
         np.testing.assert_array_equal(found.of(graphs).edge_index, whole.of(graphs).edge_index)
-        assert [look.kinds for look in found.of(looks)] == [look.kinds for look in whole.of(looks)]
+        assert [look.traits for look in found.of(looks)] == [look.traits for look in whole.of(looks)]
     some = whole.take(np.array([3, 1]))
-    assert len(some.of(graphs)) == 2 and some.of(looks)[1].atoms == whole.of(looks)[1].atoms
+    assert len(some.of(graphs)) == 2 and some.of(looks)[1].traits == whole.of(looks)[1].traits
