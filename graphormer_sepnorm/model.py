@@ -1,8 +1,9 @@
 """Graphormer with separate normalization: embedding, local blocks, blocks, head.
 
 Every token-wise operation works on packed rows [N, D] with N = B + T: the CLS rows of the B molecules, then T atoms.
+The norms are in ``layers/norms.py``, attention in ``kernels/dense.py``, encodings in ``encodings/shipped.py``.
 
-Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
+Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width.
 """
 
 from collections.abc import Callable
@@ -158,7 +159,8 @@ class Block(Residuals):
     """Attention and a feed-forward network, each with a residual and a norm.
 
     If the config asks for them, messages along bonds are added to the attention output of atoms, and the sum is scaled
-    by their degrees; not if no ``atoms_matter`` to the prediction, for which the unused token norm is frozen.
+    by their degrees. If ``atoms_matter`` is False, no prediction reads its atoms: both are left out, and the token norm
+    that is not used is frozen.
     """
 
     def __init__(self, config: ModelConfig, atoms_matter: bool):

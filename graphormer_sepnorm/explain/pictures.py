@@ -257,7 +257,8 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
     """Draws the results of ``analyze_run`` for several runs: overlaid spectra, effective rank and uniformity."""
     counts = Counter(Path(result["run"]).name for result in results)
     names = [run.name if counts[run.name] == 1 else str(run) for run in (Path(result["run"]) for result in results)]
-    labels = [f"{result['norm']} ({name})" for result, name in zip(results, names, strict=True)]
+    norms = [result["norm"] for result in results]
+    labels = [name if norm in name else f"{norm} ({name})" for norm, name in zip(norms, names, strict=True)]
     colors = [f"C{number}" for number in range(len(results))]
     figure = new_figure(12, 4)
     spectrum, rank, spread = figure.subplots(1, 3, width_ratios=(2, 1, 1))
@@ -266,12 +267,12 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
         spectrum.semilogy(np.arange(1, len(values) + 1), values / values[0], label=label)
     spectrum.set(title="singular values of the CLS embeddings", xlabel="number", ylabel="share of the largest")
     spectrum.set_ylim(bottom=1e-4)
-    spectrum.legend(frameon=False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     measures = [(rank, "effective_rank", "higher: less collapse"), (spread, "uniformity", "lower: more even")]
     for axis, measure, meaning in measures:
         bars = axis.bar(range(len(results)), [result[measure] for result in results], color=colors)
         axis.bar_label(bars, fmt="%.3g", padding=2)
         axis.margins(y=0.1)
-        axis.set_title(f"{measure.replace('_', ' ')} ({meaning})")
+        axis.set_title(f"{measure.replace('_', ' ')}\n({meaning})")
         axis.set_xticks([])
     save_png(figure, picture)

@@ -177,6 +177,11 @@ def separate_norms(
     positions = tuple(cls_positions) if isinstance(cls_positions, Sequence) else (cls_positions or 0,)
     if not positions or any(a >= b for a, b in pairwise(positions)) or positions[0] < 0 <= positions[-1]:
         raise InputError(f"cls_positions are increasing, and all negative or none, got {cls_positions!r}")
+    for name, pattern in (("only", only), ("also", also)):
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise InputError(f"{name}={pattern!r} is not a regular expression: {error}") from None
     model = model if inplace else copy.deepcopy(model)
 
     def separated(place: FoundNorm) -> nn.Module:

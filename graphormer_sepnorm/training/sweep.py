@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,7 @@ def sweep(
     with advising("finished runs are kept: continue with the same command"):
         for folder, config in configs.items():
             if RunFolder(folder).saved_test().get("value") is None:
+                print(f"training {folder.name}", file=sys.stderr)
                 train_run(config, folder, root, resume=folder in begun)
     rows = [leaderboard(list(of_group), root) for of_group in groups]
     for row in rows:

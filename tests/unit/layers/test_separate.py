@@ -307,6 +307,11 @@ def test_a_layer_with_a_forward_of_its_own_is_left_alone():
     assert "CustomLayer overrides forward" in refusal(CustomLayer(WIDTH, 2))
 
 
+@pytest.mark.parametrize("name", ["only", "also"])
+def test_a_pattern_that_is_no_regular_expression_is_refused(name):
+    assert f"{name}='('" in refusal(nn.TransformerEncoderLayer(WIDTH, 2), **{name: "("})
+
+
 def test_norms_over_other_axes_are_left_alone_even_if_the_caller_names_them():
     model = nn.Sequential(nn.BatchNorm1d(4), nn.GroupNorm(2, 4), nn.LayerNorm((3, 4)))
     assert refusal(model, also=".").count("does not normalize only the last axis") == 3
