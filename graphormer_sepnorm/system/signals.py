@@ -21,17 +21,26 @@ class Interrupted(BaseException):
 
 @contextlib.contextmanager
 def interruptible(at_once: bool = False) -> Iterator[None]:
-    """Context manager for the main thread: SIGINT and SIGTERM raise ``Interrupted``, or end the process ``at_once``."""
+    """Context manager for the main thread: SIGINT and SIGTERM raise ``Interrupted``, or end the process ``at_once``.
+
+    If a library makes another exception of ``Interrupted``, it is raised in place of that one.
+    """
+    came: list[Interrupted] = []
 
     def handle(number: int, frame: FrameType | None) -> NoReturn:
         if at_once:
             os.write(2, f"{Interrupted(number)}\n".encode())
             os._exit(128 + number)
-        raise Interrupted(number)
+        came.append(Interrupted(number))
+        raise came[-1]
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
+    except Exception:
+        if came:
+            raise came[-1] from None
+        raise
     finally:
         for number, former in before.items():
             signal.signal(number, former)

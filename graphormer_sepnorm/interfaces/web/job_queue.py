@@ -153,7 +153,7 @@ class JobQueue:
         """``open_worker`` gives the worker of models by their names, by default of the usual ones."""
         self.open_worker, self.limits, self.store = open_worker, limits, store
         self.worker, self.facts = self.opened([])
-        self.exchanging = threading.Lock()
+        self.exchanging = threading.RLock()  # held while models are exchanged, and while a table comes in
         self.jobs: dict[str, Job] = {}
         self.current: Job | None = None  # whose step was the last to begin
         self.lock = threading.RLock()
@@ -167,14 +167,15 @@ class JobQueue:
         return worker, cast(ModelFacts, worker.ask(self.limits.step_seconds, "facts"))
 
     def use(self, models: list[str]) -> None:
-        """Exchanges the models for others; after an InputError, those before stay."""
+        """Exchanges the models for others, which tables that come meanwhile wait for.
+
+        After an InputError, those before stay.
+        """
         with self.exchanging:
             if not all(job.is_over for job in list(self.jobs.values())):
                 raise InputError("tables are being computed with this model: wait for them, or cancel them")
             before, (worker, facts) = self.worker, self.opened(models)
             with self.lock:
-                for job in self.jobs.values():  # that came meanwhile
-                    self.cancel(job)
                 self.jobs.clear()
                 self.worker, self.facts = worker, facts
             before.end()
@@ -185,12 +186,13 @@ class JobQueue:
         """Puts a table into the queue; raises InputError for a bad one, and HTTPException if too many wait."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{title} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
-        self.facts.check(options)
-        self.check_room(self.waiting)
-        source = self.uploads / f"{(number := secrets.token_hex(16))}{suffix}"
-        keep(file, source, title)
-        table = Job(number=number, source=source, shown=title, smiles_column=smiles_column, sheet=sheet)
-        return self.enqueue(replace(table, options=options))
+        with self.exchanging:
+            self.facts.check(options)
+            self.check_room(self.waiting)
+            source = self.uploads / f"{(number := secrets.token_hex(16))}{suffix}"
+            keep(file, source, title)
+            table = Job(number=number, source=source, shown=title, smiles_column=smiles_column, sheet=sheet)
+            return self.enqueue(replace(table, options=options))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
         """Puts a table into the queue again, with the molecules of another column; raises as ``submit``.
@@ -211,7 +213,10 @@ class JobQueue:
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
         table = job.columns, rows, job.columns[place], job.added, "", job.header, job.delimiter, job.about
-        return self.enqueue(Job(*table, number=secrets.token_hex(16), shown=job.shown, options=job.options))
+        with self.exchanging:
+            if not self.find(job.number):
+                raise InputError(f"other models predict now: send {job.shown} again")
+            return self.enqueue(Job(*table, number=secrets.token_hex(16), shown=job.shown, options=job.options))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)

@@ -1,6 +1,7 @@
 import os
 import signal
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from graphormer_sepnorm import GraphormerRegressor
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.interfaces.guard import guarded, in_first_process
+from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 
 
 @pytest.fixture
@@ -40,11 +42,20 @@ def test_defects_are_not_hidden(error):
         guarded(lambda: fail(error))
 
 
+def read_during(number: int, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Reads tensors while a signal comes, of which PyTorch makes a ValueError."""
+    save_arrays(path, {"a": np.zeros(3)}, {})
+    monkeypatch.setattr(torch.UntypedStorage, "__len__", lambda storage: os.kill(os.getpid(), number) or 0)
+    load_arrays(path)
+
+
+@pytest.mark.parametrize("is_reading", [False, True])
 @pytest.mark.parametrize(("number", "line"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "terminated\n")])
-def test_a_signal_is_a_line_and_its_exit_code(capsys, number, line):
+def test_a_signal_is_a_line_and_its_exit_code(capsys, number, line, is_reading, tmp_path, monkeypatch):
     before = signal.getsignal(number)
+    reading = partial(read_during, number, tmp_path / "a.safetensors", monkeypatch)
     with pytest.raises(SystemExit) as end:
-        guarded(lambda: os.kill(os.getpid(), number))
+        guarded(reading if is_reading else lambda: os.kill(os.getpid(), number))
     assert end.value.code == 128 + number and signal.getsignal(number) is before
     assert capsys.readouterr() == ("", line)
 

@@ -8,6 +8,7 @@ import shlex
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,29 @@ def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queue,
     queue.use(["second"])
     assert page.get("/api/model").json()["model"] == "second"
     assert page.get(f"/api/tables/{number}").status_code == 404
+
+
+def test_a_table_that_comes_during_an_exchange_is_predicted_by_the_new_models(queue, page, monkeypatch):
+    def open_slowly(models):
+        opening.set()
+        assert both_sent.wait(60)
+        return opened(models)
+
+    opened, opening, both_sent = queue.opened, threading.Event(), threading.Event()
+    earlier = queue.submit(io.BytesIO(b"smiles,b\nC,CC\n"), ".csv", "a.csv", schemas.Options())
+    while not earlier.is_stored:
+        time.sleep(0.01)
+    monkeypatch.setattr(queue, "opened", open_slowly)
+    with ThreadPoolExecutor() as threads:
+        exchange = threads.submit(queue.use, ["second"])
+        assert opening.wait(60)
+        sent = threads.submit(page.post, "/tables", data={"text": "CCC"})
+        again = threads.submit(page.post, f"/tables/{earlier.number}/again", data={"smiles_column": "b"})
+        wait([sent, again], 0.3)  # they have the time to come into the queue
+        both_sent.set()
+    exchange.result()
+    assert again.result().status_code == 422
+    address = f"/api{sent.result().headers['location']}"
+    while (status := page.get(address)).status_code == 200 and status.json()["state"] in ("waiting", "computing"):
+        time.sleep(0.01)
+    assert status.json()["state"] == "done"
