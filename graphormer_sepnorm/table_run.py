@@ -140,7 +140,8 @@ def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
     labels = with_known(labelled, learnt_conditions(options, labelled))
     if not options.final and not labels.of_split("test"):
         number, _, reason = next(each for each in labels.skipped if each not in labelled.skipped)
-        raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
+        first = f"{labels.in_file(number)}: {reason}"
+        raise InputError(f"{options.path}: no test row has conditions of the training rows; {first}")
     return labels
 
 

@@ -26,7 +26,7 @@ from graphormer_sepnorm.output.column import (
     two_classes,
 )
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.predict.describing import Describer
+from graphormer_sepnorm.predict.describing import UNKNOWN, Describer, shown_unit
 from graphormer_sepnorm.predict.predictors import (
     MoleculeModel,
     PredictingModel,
@@ -161,12 +161,22 @@ class PredictionColumns:
     def about(self) -> Iterator[tuple[str, str]]:
         """The columns of predictions with what they are, and the confidence of the others, for people."""
         described, classes = self.all_models.endpoints, two_classes(self.model)
+        scales = dict(zip(self.model.targets, self.model.scales, strict=False))
         for column in self.all:
-            if column.place[2:] == ("value",):
-                one = classes.get(column.place[1], ("", ""))[-1]
-                unknown = {"description": "as in the training table, and in its unit"}
-                meaning = described.get(column.place[1], unknown)["description"]
-                yield column.name, f"probability of class {one}: {meaning}" if one else meaning
+            if column.place[2:] not in (("value",), ("unlogged",)):
+                continue
+            target, scale = column.place[1], scales.get(column.place[1], "")
+            description = described.get(target, {}).get("description", "")
+            if column.place[2] == "unlogged":
+                unit = shown_unit(scale, description)
+                where = f", {unit if unit == UNKNOWN else f'in {unit}'}" if unit else ""
+                yield column.name, f"{target} without the logarithm{where}"
+                continue
+            meaning = description or "as in the training table, and in its unit"
+            if scale and not description:
+                meaning = "-log10 of mol/l" if falls(scale) else "log10 of the training table's column in its unit"
+            one = classes.get(target, ("", ""))[-1]
+            yield column.name, f"probability of class {one}: {meaning}" if one else meaning
         if (level := self.answers.interval) is not None:
             yield "columns _low, _high and _set", f"intervals, or sets of classes, of {percent(level)} confidence"
 

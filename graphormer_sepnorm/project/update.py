@@ -82,6 +82,11 @@ class Model:
         return cls(Path(name).name, run, model, options, replace(config, task=labels.table_task(options)), table)
 
     @property
+    def last_row(self) -> int:
+        """The largest number of its rows, after which those of an update are numbered."""
+        return max(row.number for row in self.table.rows)
+
+    @property
     def plan(self) -> Plan:
         """The members that were fitted, as a continued training."""
         result = self.run.saved_test()
@@ -128,7 +133,9 @@ def update_run(
     else:
         with progress.phases(costs(model.plan, model.config) | {READING: 0.0}):
             result = fit_all(model, new, whole.path, table)
+    used = [row for row in read_measurements(whole.path, model.options)[0] if row.number > model.last_row]
     prospective, sentences = write_page(model, whole, lines)
+    counts = {"new_rows": len(used), **counts}
     return {"out": str(whole), **counts, "prospective": prospective, "alarms": sentences, **result}
 
 
@@ -151,9 +158,10 @@ def read_new(
     is_new = [each not in before for each in map(signature, labelled.structures.keys, labelled.rows)]
     new, repeated = labelled.take(np.flatnonzero(is_new).tolist()), list(compress(labelled.rows, map(not_, is_new)))
     same = f"is in the table of {model.name} with the same label, and is skipped"
-    progress.say(first_sentences([f"row {row.number} {same}" for row in repeated]))
-    progress.say(first_sentences([f"row {number} is skipped: {reason}" for number, _, reason in labelled.skipped]))
+    progress.say(first_sentences([f"{labelled.in_file(row.number)} {same}" for row in repeated]))
     if not new.rows:
+        skipped = [f"{labelled.in_file(number)} is skipped: {reason}" for number, _, reason in labelled.skipped]
+        progress.say(first_sentences(skipped))
         why = f": {labelled.skipped[0][2]}" if labelled.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
     table = labels.with_duplicates(options.kind, new)
@@ -163,7 +171,7 @@ def read_new(
     unseen = means.take([place for place, key in enumerate(means.structures.keys) if key not in learnt])
     if known := len(means.rows) - len(unseen.rows):
         progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
-    return table, unseen, {"new_rows": len(table.rows), "repeated": len(repeated), "known": known}
+    return table, unseen, {"repeated": len(repeated), "known": known}
 
 
 def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
@@ -263,7 +271,7 @@ def read_prospective(path: Path) -> list[dict[str, str]]:
 
 def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:
     options, before = replace(model.options, path=f"{model.options.path}, {path}"), model.table
-    offset = max(row.number for row in before.rows)
+    offset = model.last_row
     rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]
     if options.split != "column":
         rows = [row if options.test_csv and row.split == "test" else replace(row, split="") for row in rows]
@@ -271,6 +279,7 @@ def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> di
     names = before.names | {number + offset: name for number, name in new.names.items()}
     table = replace(before, rows=rows, structures=Structures(before.structures + new.structures))
     table = replace(table, skipped=skipped, names=names, changed=new.changed)
+    table = replace(table, num_own=offset, headers=(1, new.headers[0]), second=Path(path).name)
     table = labels.with_duplicates(options.kind, labels.leave_out_tested(table) if options.test_csv else table)
     table = labels.divided(options, table, labels.assign_splits(options, table))
     return train_labelled(options, table, model.config, out, model.plan)

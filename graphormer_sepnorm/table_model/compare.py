@@ -264,7 +264,8 @@ def setting_lines(compared: dict) -> Iterator[str]:
         yield f"the same: {', '.join(said)}"
     if (shared := compared["test_rows"]["shared"]) is not None:
         counts = ", ".join(f"{count:,} in {run}" for run, count in compared["test_rows"]["of_runs"].items())
-        yield f"test rows: {counts}; compared on the {shared:,} measurements that all of them tested"
+        on = f"compared on the {shared:,} measurements that all of them tested, where replicates count singly"
+        yield f"test rows: {counts}; {on}"
 
 
 def value_words(value: object) -> str:

@@ -33,7 +33,7 @@ WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separa
 
 @dataclass
 class LabelledTable:
-    """The content of a table; rows are numbered from 1 below the header, and those of a test table after them."""
+    """The content of a table; rows are numbered from 1 below the header, and those of a second file after them."""
 
     rows: list[LabelledRow] = field(default_factory=list)  # usable ones; numbers of a molecule are averaged
     skipped: list[tuple[int, str, str]] = field(default_factory=list)  # number, SMILES and reason
@@ -44,8 +44,9 @@ class LabelledTable:
     class_names: tuple[tuple[str, ...], ...] = ()  # as in ``TaskConfig``
     changed: int = 0  # usable rows whose SMILES the preparation changed
     units: tuple[str, ...] = ()  # of the labels of each target, "" without one
-    headers: tuple[int, int] = (1, 1)  # lines above the first row in the table and the test table
-    num_own: float = math.inf  # rows of the table, behind which those of the test table are numbered
+    headers: tuple[int, int] = (1, 1)  # lines above the first row in the table and the second file
+    num_own: float = math.inf  # rows of the table, behind which those of the second file are numbered
+    second: str = "--test-csv"  # the second file, as messages call it
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -67,7 +68,7 @@ class LabelledTable:
         """A row as a spreadsheet counts it, where the header is row 1."""
         if number <= self.num_own:
             return f"row {number + self.headers[0]}"
-        return f"row {number - int(self.num_own) + self.headers[1]} of --test-csv"
+        return f"row {number - int(self.num_own) + self.headers[1]} of {self.second}"
 
     @property
     def keys(self) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
+from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, mass_unit, measured, named_unit, unit_of
 
 COPIES = "the labels of each repeated molecule are identical: its rows are probably copies and show no spread"
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
@@ -184,7 +184,8 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         if options.scale_of(target) or not (scale := better_scale(target, column, units.get(target, ""))):
             continue
         zeros = int((column == 0).sum())
-        advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
+        molar = "" if mass_unit(target) else ", or --negative-log-molar UNIT if they are concentrations"
+        advice = f"--log10 {shlex.quote(target)}{molar}"
         if falls(scale):
             advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
         of_zero = plural(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")

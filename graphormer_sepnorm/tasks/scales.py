@@ -16,6 +16,7 @@ NO_LOGARITHM = "which has no logarithm"  # ends the reason why a row is skipped
 WITH_UNIT = re.compile(rf"(?:(?<![ _])[ _]++[\[(]?|[\[(]|(?<=\d))({'|'.join(DECADES)})[\])]?$")
 # In the name of a column, but not pIC50.
 POTENCY = re.compile(r"(?<![A-Za-z])([AEI]C50|CC50|DC50|GI50|K[di])(?![A-Za-z0-9])")
+MASS = re.compile(r"(?<![a-z])[kmunp]?g/(k?g|[mud]?l|ha)(?![a-z])", re.IGNORECASE)  # in the name of a column
 WIDE, WIDE_CONCENTRATIONS = 1e3, 10  # factors between labels above which a logarithm is better to learn
 SKEWED_SPAN, SKEW = 100, 1.5  # or above this one, if the mean is so many times the median
 
@@ -38,6 +39,12 @@ def molar_scale(unit: str) -> Scale:
     if plain not in DECADES:
         raise InputError(f"{unit!r} is no unit of a concentration: give one of {', '.join(DECADES)}")
     return f"{MOLAR}{plain}"  # type: ignore[return-value]  # one of the texts of Scale
+
+
+def mass_unit(column: str) -> str:
+    """The unit in a column's name that is a mass per mass, volume or area, such as mg/L; "" without one."""
+    found = MASS.search(in_ascii(column))
+    return found[0] if found else ""
 
 
 def in_ascii(text: str) -> str:

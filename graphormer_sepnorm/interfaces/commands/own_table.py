@@ -1,6 +1,5 @@
 """Conversion of a command's options to those of a table."""
 
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -20,9 +19,8 @@ from graphormer_sepnorm.tables.remarks import MUCH_LOST, plural
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, TargetReader, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import better_scale, falls, in_ascii, modelled_name, unit_of
+from graphormer_sepnorm.tasks.scales import better_scale, falls, mass_unit, modelled_name, unit_of
 
-MASS = re.compile(r"(?<![a-z])[munp]?g/(kg|[mu]?l)(?![a-z])", re.IGNORECASE)
 AskedKind = Literal["regression", "classification"] | None
 # Headings of the options of a table in the help, with the fields below each.
 OF_LABELS = {
@@ -98,11 +96,11 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
 
 
 def words_on_masses(options: TableOptions) -> Iterator[str]:
-    """Which targets of a regression are a mass per mass or volume, by their names."""
+    """Which targets of a regression that are learnt as they are have a unit of mass, by their names."""
     for name in options.targets if options.kind == "regression" else ():
-        if unit := MASS.search(in_ascii(name)):
-            advice = "errors compare better in mol, as logarithms (--log10)"
-            yield f"{name}: labels in {unit[0]} grow with the molecular weight; {advice}"
+        if (unit := mass_unit(name)) and not options.scale_of(name):
+            advice = "errors of molecules compare better after division by it"
+            yield f"{name}: labels in {unit} grow with the molecular weight; {advice}"
 
 
 def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str]:

@@ -86,7 +86,7 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
 
 @cache
 def say_unread(source: str, read: str, *others: str) -> None:
-    progress.say([f"the sheet {read!r} of {source} is read; --sheet chooses another: {', '.join(others)}"])
+    progress.say([f"the sheet {read!r} of {Path(source).name} is read; --sheet chooses another: {', '.join(others)}"])
 
 
 def texts_of_sheet(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:

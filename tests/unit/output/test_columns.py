@@ -76,6 +76,9 @@ def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(
     assert found["pIC50_in_nM_low"][0] == pytest.approx(10 ** (9 - found["pIC50_high"][0]))
     assert found["pIC50_in_nM_high"][0] == pytest.approx(10 ** (9 - found["pIC50_low"][0]))
     assert found["logD_unlogged_low"][0] == pytest.approx(10 ** found["logD_low"][0])
+    about = dict(columns.about)
+    assert about["logD"].startswith("log10 ") and "-log10 " in about["pIC50"] and "in nM" in about["pIC50_in_nM"]
+    assert "logD without the logarithm" in about["logD_unlogged"] and "in the unit" in about["logD_unlogged"]
 
 
 def test_a_target_whose_assay_has_a_limit_has_a_column_on_it():

@@ -93,7 +93,7 @@ def test_known_rows_are_skipped_replicates_averaged_and_later_updates_extend_the
     pd.concat([table[:2], measured_again, table[OLD : OLD + 8]]).to_csv(tmp_path / "one.csv", index=False)
     first = update_run(str(old), str(tmp_path / "one.csv"), tmp_path / "one")
     assert (first["repeated"], first["new_rows"], first["rows"]) == (2, 9, OLD + 9)
-    assert "row 1 is in the table of run with the same label" in capsys.readouterr().err
+    assert "row 2 is in the table of run with the same label" in capsys.readouterr().err
     rows = pd.read_csv(tmp_path / "one" / "table.csv")
     assert rows["target a"][2] == pytest.approx(table.a[2] + 0.25) and len(rows) == OLD + 8
     assert len(pd.read_csv(tmp_path / "one" / "measurements.csv")) == OLD + 9
@@ -137,11 +137,17 @@ def test_labels_in_another_unit_are_refused_unless_they_are_not(table, old, tmp_
 
 
 @pytest.mark.slow
-def test_times_and_conditions_are_read_as_before(table, trained, tmp_path):
+def test_times_and_conditions_are_read_as_before(table, trained, tmp_path, capsys):
+    """Of the new rows, the second has no label, and the last one, a test row, no condition: both are skipped."""
+    table = table.astype({"T": object})
+    table.loc[OLD + 1, "a"], table.loc[ALL - 1, "T"] = np.nan, ""
     run = train(table[:OLD], tmp_path, trained, split="time", split_column="day", feature_columns=("T",))
     table[OLD:].to_csv(tmp_path / "new.csv", index=False)
     result = update_run(str(run), str(tmp_path / "new.csv"))
-    assert result["out"] == str(tmp_path / "run-update-1")
+    said = capsys.readouterr().err
+    assert said.count("no label") == 1
+    assert "row 3 of new.csv (it has no label), row 21 of new.csv (T is missing)" in said
+    assert result["out"] == str(tmp_path / "run-update-1") and result["new_rows"] == ALL - OLD - 2
     months = [each["name"] for each in result["prospective"]["a"]]
     assert months == sorted(set(table.day[OLD:].str[:7]))
     assert prospective(tmp_path / "run-update-1")[0]["conditions"] == '{"T": "25.0"}'

@@ -129,6 +129,7 @@ def test_runs_of_two_standardizations_are_compared_by_measurement(tmp_path):
     assert compared["settings"]["same"]["--split"] == "random"
     lines = comparison_lines(compared)
     assert lines[0] == f"different --standardize: none in {names[0]}, parent in {names[1]}" and "4 meas" in lines[2]
+    assert "replicates count singly" in lines[2]
     (runs[1] / "duplicates.csv").unlink()
     with pytest.raises(InputError, match="have different test labels"):
         compare_runs(runs)

@@ -309,6 +309,13 @@ def test_dates_in_place_of_labels_and_labels_below_what_is_measured_are_pointed_
     )
 
 
+@pytest.mark.parametrize(("name", "molar"), [("LC50 (mg/L)", False), ("LC50", True)])
+def test_masses_are_not_to_be_learnt_as_concentrations(tmp_path, name, molar):
+    options, labelled = read_given(tmp_path, [f"{'C' * k}O,{2**k}" for k in range(1, 20)])
+    (sentence,) = (each for each in remarks(replace(options, targets=(name,)), labelled) if "logarithms" in each)
+    assert "--log10" in sentence and ("--negative-log-molar" in sentence) == molar
+
+
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])
 def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, said):
     lower = [f"{'C' * (k + 1)}N,{k / 100 + 0.1}" for k in range(beyond)]

@@ -332,7 +332,9 @@ def test_somebody_at_a_terminal_is_asked_whether_to_learn_logarithms(typed, give
 def test_masses_are_pointed_out(name, unit):
     said = list(words_on_masses(TableOptions("a.csv", (name,))))
     assert bool(said) == (unit is not None) and all(f" {unit} " in each for each in said)
-    assert not list(words_on_masses(TableOptions("a.csv", (name,), "classification")))
+    assert "--log10" not in "".join(said)
+    for other in ({"kind": "classification"}, {"log10": (name,)}):
+        assert not list(words_on_masses(TableOptions("a.csv", (name,), **other)))
 
 
 def test_nobody_is_asked_without_a_terminal():

@@ -49,6 +49,8 @@ def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
     other = tmp_path / "b.xlsx"
     assert read(workbook(other, *notes, data=data, more=more)) == data
     assert "more" in capsys.readouterr().err
+    cells.say_unread(f"{tmp_path}/.training-1/c.xlsx", "data", "more")
+    assert "of c.xlsx is" in capsys.readouterr().err
 
 
 def test_a_workbook_is_a_table_like_a_csv(tmp_path):
