@@ -239,7 +239,7 @@ def test_a_table_that_comes_during_an_exchange_is_predicted_by_the_new_models(qu
     with ThreadPoolExecutor() as threads:
         exchange = threads.submit(queue.use, ["second"])
         assert opening.wait(60)
-        sent = threads.submit(page.post, "/tables", data={"text": "CCC"})
+        sent = threads.submit(page.post, "/tables", data={"text": "smiles\nCCC"})
         again = threads.submit(page.post, f"/tables/{earlier.number}/again", data={"smiles_column": "b"})
         wait([sent, again], 0.3)  # they have the time to come into the queue
         both_sent.set()
