@@ -149,7 +149,7 @@ def test_times_and_conditions_are_read_as_before(table, trained, tmp_path, capsy
     assert "row 3 of new.csv (it has no label), row 21 of new.csv (T is missing)" in said
     assert result["out"] == str(tmp_path / "run-update-1") and result["new_rows"] == ALL - OLD - 2
     months = [each["name"] for each in result["prospective"]["a"]]
-    assert months == sorted(set(table.day[OLD:].str[:7]))
+    assert months == sorted(set(table.day[OLD : ALL - 1].str[:7]))
     assert prospective(tmp_path / "run-update-1")[0]["conditions"] == '{"T": "25.0"}'
     (tmp_path / "all").mkdir()
     both = train(table, tmp_path / "all", trained, split="time", split_column="day", feature_columns=("T",))
