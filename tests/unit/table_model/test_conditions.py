@@ -78,7 +78,7 @@ def test_test_rows_under_conditions_of_no_training_row_are_skipped():
 
 def test_a_table_without_test_rows_under_known_conditions_is_refused_before_training():
     options = TableOptions("in.csv", ("y",), feature_columns=("solvent",))
-    with pytest.raises(InputError, match="row 3: solvent is 'hexane': the model knows DMSO, water"):
+    with pytest.raises(InputError, match="row 4: solvent is 'hexane': the model knows DMSO, water"):
         scorable(options, solvents("water", "DMSO", tested="hexane"))
 
 

@@ -210,7 +210,7 @@ def compute_until_killed(folder: Path, numbers: object) -> None:
 def test_another_column_makes_up_for_a_broken_structure_but_not_for_a_broken_line(held, shown, error):
     """The column is called as the page shows it, with a replacement character for a byte that is not UTF-8."""
     table = Job(number="0" * 32, shown=shown, columns=["smiles", " M\udcfc"], rows=[TableRow(["", "CC"], "", "broken")])
-    again = held.predict_again(table, " M\ufffd")
+    again = held.predict_again(held.remember(table), " M\ufffd")
     assert (again.smiles_column, again.rows[0].error) == (" M\udcfc", error)
     assert again.rows[0].smiles == ("" if error else "CC")
     with pytest.raises(InputError, match="does not have one column 'M'"):
