@@ -4,6 +4,7 @@ Axis letters: K members, M test molecules, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from graphormer_sepnorm.predict.predictors import computed
 from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
-from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, model_digest, panel_parts
+from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, shown_facts, vocabulary_words
+from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, model_digest, panel_parts, resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
@@ -36,6 +37,7 @@ from graphormer_sepnorm.tables.splits import Sizes, Structures, known_molecules,
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.tasks.scales import named_unit
 from graphormer_sepnorm.training.experiment import Scores
+from graphormer_sepnorm.version import __version__
 
 FAR = 2.0  # shift of all labels, in typical deviations from it, from which they may be in another unit
 FACTOR = 5.0  # between the spread of labels and of predictions, from which they may be
@@ -214,6 +216,13 @@ def describe_any(path: Path) -> dict:
     else:
         described = describe_table_model(run) if run.stack.exists() else describe_model(path)
     return described | {"digest": model_digest(path)} | card_facts(path)
+
+
+def about_models(models: Sequence[str]) -> list[tuple[str, str]]:
+    """Facts about the origin of predictions, for a workbook."""
+    facts = [{"model": model, **shown_facts(describe_any(resolve_model(model)))} for model in models]
+    origin = {"predicted by": f"graphormer_sepnorm {__version__}", "on": f"{date.today()}"}
+    return [line for each in (origin, *facts) for line in each.items()]
 
 
 def describe_panel(path: Path, parts: Sequence[Path]) -> dict:

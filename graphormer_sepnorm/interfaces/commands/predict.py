@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,7 +115,7 @@ def predict(
             cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
             meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
             watch = None if log is None else log_into(log, predictor, ", ".join(models), digests)
-            told = (meanings, judge, watch, about_models(models) if is_workbook(out) else [])
+            told = (meanings, judge, watch, about(models, out))
             result = predict_table(predictor, source, out or Path("-"), reading, answers, *told)
             shared.tell(lines_on_rows(result, predictor, answers))
     if for_people:
@@ -162,20 +161,13 @@ def load_for(
     return predictor
 
 
-def is_workbook(out: Path | None) -> bool:
-    return out is not None and out.suffix.lower() == ".xlsx"
+def about(models: list[str], out: Path | None) -> list[tuple[str, str]]:
+    """Facts about the origin of predictions, for a workbook; none for another file."""
+    if out is None or out.suffix.lower() != ".xlsx":
+        return []
+    from graphormer_sepnorm.table_model.evaluate import about_models
 
-
-def about_models(models: list[str]) -> list[tuple[str, str]]:
-    """Facts about the origin of predictions, for a workbook."""
-    from graphormer_sepnorm.runs.info import shown_facts
-    from graphormer_sepnorm.runs.zoo import resolve_model
-    from graphormer_sepnorm.table_model.evaluate import describe_any
-    from graphormer_sepnorm.version import __version__
-
-    facts = [{"model": model, **shown_facts(describe_any(resolve_model(model)))} for model in models]
-    origin = {"predicted by": f"graphormer_sepnorm {__version__}", "on": f"{date.today()}"}
-    return [line for each in (origin, *facts) for line in each.items()]
+    return about_models(models)
 
 
 def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers) -> Iterator[str]:
@@ -254,7 +246,7 @@ def suggest(
                 shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
         answers = Answers(alerts=alerts, properties=properties)
         options = PartOptions(Selection(""), None, reading.smiles_column, reading.delimiter, answers=answers)
-        told = (Processes(scheduler, workers, device), for_people, about_models(model) if is_workbook(out) else [])
+        told = (Processes(scheduler, workers, device), for_people, about(model, out))
         result = suggest_molecules(predictor, library, out or Path("-"), request, options, *told)
     shared.tell(lines_on_suggestions(result, count, SHOWN if for_people else count))
     if result["output"] != "-":

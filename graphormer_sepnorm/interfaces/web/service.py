@@ -14,7 +14,6 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, plain_svg
-from graphormer_sepnorm.interfaces.commands.predict import about_models
 from graphormer_sepnorm.interfaces.web import reading, schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.options import Answers
@@ -31,7 +30,7 @@ from graphormer_sepnorm.runs.info import shown_facts
 from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
-from graphormer_sepnorm.table_model.evaluate import describe_any, unfinished_words
+from graphormer_sepnorm.table_model.evaluate import about_models, describe_any, unfinished_words
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
